@@ -136,14 +136,21 @@ bench-clients: build ## Measure what each client costs over bare stubs
 	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
 
 .PHONY: spec
-spec: ## Check the models in TLA+, of sessions, locks, sequences and configuration, and that they refute each mistake
-	go test -count=1 -v -tags spec -timeout 30m ./test/spec
+spec: python-env ## Check the models in TLA+, of sessions, locks, sequences and configuration, that they refute each mistake, and traces of the code
+	go test -count=1 -v -tags spec -timeout 30m ./test/spec -python $(CURDIR)/.cache/python/bin/python
+
+# What the tests of the Python client take.
+.PHONY: python-env
+python-env:
+	@tools/need python
+	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
 
 SCHEDULES ?= 60
 .PHONY: traces
-traces: ## Hold 1,000 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
+traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
 	@mkdir -p bin
-	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report
+	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report \
+		-python $(CURDIR)/.cache/python/bin/python
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less

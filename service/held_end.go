@@ -61,7 +61,9 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 // giveUp lets go of the place, after the status, and when nobody counts on the hold any more. Where places have names, the lease can
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old.
 func (s *heldStream[P, M]) giveUp(ctx context.Context) {
-	s.told.says(trace.Status)
+	if s.started == nil { // else it tells itself when it hands the end over
+		s.told.says(trace.Status)
+	}
 	defer s.box.wait()
 	if s.recipe.again != nil {
 		defer s.lease.drop(s.recipe.resource)
@@ -140,7 +142,7 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		delete(s.counting, s.caller.Ending)
 		return
 	}
-	s.counting, s.leaseCounts = s.lease.counting(&s.told), s.started != nil
+	s.counting, s.leaseCounts = s.lease.counting(s.told), s.started != nil
 }
 
 // counted is until when those may count on the hold who were told of its validity. On its lease's stream, what was told of the lease before
@@ -150,7 +152,7 @@ func (s *heldStream[P, M]) counted() map[*caller.Ending]time.Time {
 	case s.forgone:
 		return nil
 	case s.leaseCounts:
-		return later(s.counting, s.lease.counting(&s.told))
+		return later(s.counting, s.lease.counting(s.told))
 	}
 	return s.counting
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -45,8 +46,12 @@ func (h *hold) tell(to caller.Caller) time.Duration {
 // beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
 func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
-	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
-	s.told.begin(s.lease.told.session, made.token)
+	made.told, made.released, made.gone = s.told, s.acknowledged, make(chan struct{})
+	how := trace.Held
+	if s.started != nil {
+		how = trace.Carried
+	}
+	s.told.begin(s.lease.told.session, made.token, how)
 	s.services.held.enter(math.MaxInt)
 	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {

@@ -110,7 +110,7 @@ type heldStream[P heldPlace, M any] struct {
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
 
-	told         tellings                     // of the hold's validity
+	told         *tellings                    // of the hold's validity
 	acknowledged *latch                       // closed when the caller has said that it does not count on the hold any more
 	counting     map[*caller.Ending]time.Time // who may go on counting on the hold after its end, and until when
 	leaseCounts  bool                         // what was told of the lease until the end was told, too
@@ -126,10 +126,10 @@ func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStr
 		started: startedOf(ctx),
 	}
 	if made.started != nil {
-		made.box, made.acknowledged = drawer[*M]{made.started}, made.started.stopped
+		made.box, made.acknowledged, made.told = drawer[*M]{made.started}, made.started.stopped, &made.started.told
 		made.left = made.started.stopped.closed
 	} else {
-		made.box, made.acknowledged = newOutbox(stream.Send), newLatch()
+		made.box, made.acknowledged, made.told = newOutbox(stream.Send), newLatch(), &tellings{}
 	}
 	return made
 }

@@ -22,6 +22,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // mostUnsent is how many answers may wait for a caller that asks and does not read.
@@ -55,6 +56,7 @@ type started struct {
 	id      uint64
 	number  int         // of the request on the stream, for its topics
 	claim   *claim      // what was left of it when the sidecar was started; nil if it was begun since
+	told    tellings    // of its hold
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
 	asked   atomic.Bool // whether it has done so here
 }
@@ -265,6 +267,7 @@ func (m *multiplex) stop(id uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if found := m.requests[id]; found != nil {
+		found.told.stop()
 		found.asked.Store(true)
 		found.stopped.close()
 	}
@@ -281,17 +284,15 @@ func (m *multiplex) settle() {
 	m.mu.Unlock()
 }
 
-// tell has a message sent, unless the stream is over. It returns a channel that is closed when it has been handed to the transport.
-func (m *multiplex) tell(message *leasev1.MultiplexResponse) <-chan struct{} {
+// tell has a message sent, unless the stream is over. When it has been handed to the transport, handed is called.
+func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sent := make(chan struct{})
 	if m.silent {
-		close(sent)
-		return sent
+		handed()
+		return
 	}
-	m.box.add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, func() { close(sent) })
-	return sent
+	m.box.add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, handed)
 }
 
 // run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the
@@ -309,11 +310,7 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 	}
 	asked := s.asked.Load()
 	if !asked {
-		select {
-		case <-s.tell(s.ended(err)):
-		case <-s.ctx.Done():
-		case <-s.box.slow:
-		}
+		s.tellEnd(err)
 	}
 	told()
 	s.decide()
@@ -323,8 +320,25 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 	delete(s.requests, s.id)
 	s.mu.Unlock()
 	if asked {
-		s.tell(s.ended(err))
+		s.tell(s.ended(err), func() {})
 	}
+}
+
+// tellEnd returns when the end of the request has been handed to the transport, or nobody reads it.
+func (s *started) tellEnd(err error) {
+	sent, once := make(chan struct{}), sync.Once{}
+	says := func(step trace.Kind) { once.Do(func() { s.told.says(step) }) }
+	s.tell(s.ended(err), func() {
+		says(trace.Status)
+		close(sent)
+	})
+	select {
+	case <-sent:
+		return
+	case <-s.ctx.Done():
+	case <-s.box.slow:
+	}
+	says(trace.Unread)
 }
 
 // ended is the status of a request as a message.

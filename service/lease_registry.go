@@ -195,7 +195,7 @@ func (l *leases) beginWith(
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(),
 	}
-	made.told.begin(session.Key().ID, 0)
+	made.told.begin(session.Key().ID, 0, "")
 	l.mu.Lock()
 	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
 	made.serial, made.logID = l.serial, logIDOf(l.serial)

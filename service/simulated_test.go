@@ -39,19 +39,28 @@ func TestAStreamEndsBeforeTheNextGrantWhateverFails(t *testing.T) {
 	grants, shared, losses := 0, 0, 0
 	for seed := *firstSeed; seed < *firstSeed+*simulatedSeeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			options := simulation.Options{Seed: seed, Hosts: 2}
-			defer record(t, &options)()
-			bubble.Test(t, func(t *testing.T) {
-				p := &play{T: t, dice: rand.New(rand.NewPCG(seed, 0)), seed: seed}
-				p.run(options)
-				grants, shared, losses = grants+p.grants, shared+p.shared, losses+p.losses
-			})
+			p := simulate(t, simulation.Options{Seed: seed, Hosts: 2}, func(p *play) []act { return []act{p.call, p.call, p.lease, p.revoke} })
+			grants, shared, losses = grants+p.grants, shared+p.shared, losses+p.losses
 		})
 	}
 	t.Logf("%d grants, %d of them beside a reader's, %d of them lost", grants, shared, losses)
 	if *recorded == "" && (grants < 5*int(*simulatedSeeds) || shared < int(*simulatedSeeds) || losses < int(*simulatedSeeds)/6) {
 		t.Error("too little happens")
 	}
+}
+
+// An act is what goes on at a host until the course is over.
+type act func(over context.Context, host *simulatedHost, dice *rand.Rand)
+
+// simulate runs one random course, in which these acts go on at each host.
+func simulate(t *testing.T, options simulation.Options, acts func(*play) []act) (p *play) {
+	t.Helper()
+	defer record(t, &options)()
+	bubble.Test(t, func(t *testing.T) {
+		p = &play{T: t, dice: rand.New(rand.NewPCG(options.Seed, 0)), seed: options.Seed}
+		p.run(options, acts(p)...)
+	})
+	return p
 }
 
 // record has what is done written into a file, if that was asked for.
@@ -100,7 +109,7 @@ func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (Ses
 	return session, nil
 }
 
-func (p *play) run(options simulation.Options) {
+func (p *play) run(options simulation.Options, acts ...act) {
 	p.open = map[*simulatedStream]bool{}
 	p.suspendBeforeAnswers(&options)
 	p.ensemble = simulation.New(options)
@@ -110,7 +119,7 @@ func (p *play) run(options simulation.Options) {
 	var callers, sidecars sync.WaitGroup
 	for number := range p.hosts {
 		host := p.host(number)
-		for _, act := range []func(context.Context, *simulatedHost, *rand.Rand){p.call, p.call, p.lease, p.revoke} {
+		for _, act := range acts {
 			dice := rand.New(rand.NewPCG(p.dice.Uint64(), 1))
 			callers.Go(func() { act(over, host, dice) })
 		}

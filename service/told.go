@@ -21,6 +21,7 @@ type tellings struct {
 	closed bool
 
 	session, token int64 // whose they are; the lease's without a token
+	stopped        bool  // the caller of a hold on its lease's stream has given it up, perhaps before it was granted
 }
 
 // note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the hold
@@ -50,14 +51,23 @@ func (t *tellings) noted() map[*caller.Ending]time.Time {
 	return maps.Clone(t.until)
 }
 
-// begin says whose they are.
-func (t *tellings) begin(session, token int64) {
+// begin says whose they are, and how a hold is told of.
+func (t *tellings) begin(session, token int64, how trace.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.session, t.token = session, token
-	if token != 0 {
-		t.trace(trace.Held, 0)
+	t.saysLocked(how)
+	if t.stopped {
+		t.saysLocked(trace.Stopped)
 	}
+}
+
+// stop notes that the caller of a hold on its lease's stream counts on it no more.
+func (t *tellings) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	t.saysLocked(trace.Stopped)
 }
 
 // close has nothing told any more.

@@ -69,7 +69,7 @@ type Sidecar struct {
 // ErrNotLoopback.
 func New(ctx context.Context, options Options) (*Sidecar, error) {
 	options = options.orDefaults()
-	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick}), metrics: server.NewMetrics()}
+	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick, Committed: committed}), metrics: server.NewMetrics()}
 	for _, step := range []func(Options) error{s.openEnsemble, s.connect, s.listen} {
 		if err := step(options); err != nil {
 			s.close()

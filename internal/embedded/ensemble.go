@@ -24,6 +24,8 @@ type Options struct {
 	// both: creates that come one by one all get 2147483647, those that are in its pipeline together wrap, and after
 	// them it is 2147483647 again. So past the end numbers neither differ nor order nodes; czxids do.
 	StuckCounters bool
+	// Committed is told each change in the instant in which it is made; nobody if nil. It must not wait for anything, nor call the ensemble.
+	Committed func(Change)
 }
 
 // An Ensemble is the in-memory server. Its methods may be called by many goroutines.
@@ -63,6 +65,7 @@ func (e *Ensemble) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
+	e.commits(Change{Closed: true})
 	e.expiry.stop()
 	e.reaping.stop()
 	for id, s := range e.sessions {

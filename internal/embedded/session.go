@@ -44,6 +44,7 @@ func (e *Ensemble) openSession(timeout time.Duration, h holder) *serverSession {
 	e.zxid++
 	s := &serverSession{id: e.lastSession, timeout: e.negotiate(timeout), holder: h}
 	e.sessions[s.id] = s
+	e.commits(Change{Zxid: e.zxid, Session: s.id, Timeout: s.timeout})
 	return s
 }
 
@@ -57,6 +58,7 @@ func (e *Ensemble) endSession(s *serverSession, cause error) {
 	e.exempt(s)
 	delete(e.sessions, s.id)
 	_ = e.write(caller{session: s.id}, func(t *transaction) error {
+		t.ended = true
 		for _, path := range e.ephemeralsOf(s.id) {
 			t.remove(path, t.tree.nodes[path])
 		}
@@ -126,6 +128,7 @@ func (e *Ensemble) expire() {
 func (e *Ensemble) Condemn(session int64) error {
 	return e.withSession(session, func(s *serverSession) {
 		s.condemned = true
+		e.commits(Change{Zxid: e.zxid, Session: s.id, Condemned: true})
 		if c, attached := s.holder.(*connection); attached {
 			c.end()
 		}

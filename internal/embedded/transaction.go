@@ -20,6 +20,10 @@ type transaction struct {
 	now      int64 // milliseconds since 1970
 	undo     []func()
 	events   []event
+
+	ended      bool // it is the end of the caller's session
+	made, gone []Owned
+	set        []string
 }
 
 // write runs one transaction. A refused one uses its zxid up too, as in ZooKeeper. The ensemble is locked.
@@ -32,6 +36,7 @@ func (e *Ensemble) write(by caller, change func(*transaction) error) error {
 		t.rollback()
 		return err
 	}
+	e.commits(Change{Zxid: t.zxid, Session: by.session, Ended: t.ended, Made: t.made, Gone: t.gone, Set: t.set})
 	for _, event := range t.events {
 		e.fire(event)
 	}
@@ -55,6 +60,7 @@ func (t *transaction) keep(n *node) {
 func (t *transaction) insert(path string, parent, n *node) {
 	t.keep(parent)
 	t.tree.attach(path, n)
+	t.made = append(t.made, Owned{path, n.stat.owner})
 	t.undo = append(t.undo, func() { t.tree.detach(path) })
 	t.count(parent)
 	parentPath, _ := splitPath(path)
@@ -80,6 +86,7 @@ func (t *transaction) remove(path string, n *node) {
 	parent := t.tree.nodes[parentPath]
 	t.keep(parent)
 	t.tree.detach(path)
+	t.gone = append(t.gone, Owned{path, n.stat.owner})
 	t.undo = append(t.undo, func() { t.tree.attach(path, n) })
 	parent.stat.pzxid = t.zxid
 	t.note(eventDeleted, path, n.acl)

@@ -128,6 +128,7 @@ func (t *transaction) Set(path string, data []byte, version int32) (*node, error
 	}
 	t.keep(n)
 	n.data = data
+	t.set = append(t.set, path)
 	n.stat.version, n.stat.mzxid, n.stat.mtime = next, t.zxid, t.now
 	t.note(eventDataChanged, path, n.acl)
 	return n, nil

@@ -29,15 +29,11 @@ type line struct {
 }
 
 func init() {
-	folder := os.Getenv(folderName)
-	if folder == "" {
+	if os.Getenv(folderName) == "" {
 		return
 	}
-	file, err := os.Create(filepath.Join(folder, fmt.Sprintf("sidecar-%d.jsonl", os.Getpid())))
-	if err != nil {
-		panic(err)
-	}
 	var mu sync.Mutex
+	write := File("sidecar-%d.jsonl")
 	clock := func() time.Duration { return 0 }
 	Listen(func(s Step) {
 		mu.Lock()
@@ -45,7 +41,23 @@ func init() {
 		if s.Clock != nil {
 			clock = s.Clock
 		}
-		said, _ := json.Marshal(line{time.Now().UnixNano(), s.Kind, s.Session, s.By, s.Place, s.Token, s.Sent, s.Answered, s.Until, clock()})
-		_, _ = file.Write(append(said, '\n'))
+		write(line{time.Now().UnixNano(), s.Kind, s.Session, s.By, s.Place, s.Token, s.Sent, s.Answered, s.Until, clock()})
 	})
+}
+
+// File makes a file of this name in that folder, in which the number is the process's, and returns what writes a line of JSON there. Without a
+// folder, nothing is written. One goroutine at a time may write.
+func File(name string) (write func(any)) {
+	folder := os.Getenv(folderName)
+	if folder == "" {
+		return func(any) {}
+	}
+	file, err := os.Create(filepath.Join(folder, fmt.Sprintf(name, os.Getpid())))
+	if err != nil {
+		panic(err)
+	}
+	return func(each any) {
+		said, _ := json.Marshal(each)
+		_, _ = file.Write(append(said, '\n'))
+	}
 }

@@ -35,11 +35,14 @@ const (
 
 	Buried Kind = "buried" // whoever had the session has ended: the ensemble may be asked to close it, though it was lost
 
-	Held         Kind = "held"         // the hold has a stream, which tells its caller of it
+	Held         Kind = "held"         // the hold has a stream of its own, which tells its caller of it
+	Carried      Kind = "carried"      // the same, but it is its lease's stream, which goes on when the hold has ended
 	Promised     Kind = "promised"     // a caller is about to be told that it holds, for as long as Until says
 	Released     Kind = "released"     // the hold is over for its caller, who has given it up: it is told nothing of it any more
 	Ended        Kind = "ended"        // the same, but it was not asked for
-	Status       Kind = "status"       // the stream's status was handed to the transport
+	Status       Kind = "status"       // the hold's end was handed to the transport: its stream's status or, on its lease's stream, a message
+	Unread       Kind = "unread"       // it was not, for nobody reads its lease's stream any more
+	Stopped      Kind = "stopped"      // the caller has given the hold up on that stream, or acknowledged its end: it counts on nothing of it
 	Acknowledged Kind = "acknowledged" // the caller has said that it does not count on the hold
 	Deserted     Kind = "deserted"     // whoever counted on the ended hold, and had been told for longer, has left
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -60,11 +61,14 @@ func (s *Session) createAll(
 ) (made []recipes.Enqueued, unasked []instant, err error) {
 	for {
 		sent, unique := s.now(), placePrefix("")
+		s.tellPlaces(trace.Asked, ends, func(i int) string { return unique + ends[i].Marker })
 		made, err := call(ctx, s, "multi", func(*zk.Conn) ([]recipes.Enqueued, error) { return s.createPlaces(ends, unique, data) })
 		switch err = whyRefused(err); {
 		case err == nil:
+			s.tellPlaces(trace.Made, ends, func(i int) string { return made[i].Name })
 			return made, instants(sent, len(ends)), nil
 		case errors.Is(err, recipes.ErrNoNode):
+			s.tellPlaces(trace.Absent, ends, func(i int) string { return unique + ends[i].Marker })
 			for _, end := range ends {
 				if err := s.makeParents(ctx, end.Dir); err != nil {
 					return nil, nil, err
@@ -77,6 +81,13 @@ func (s *Session) createAll(
 		default:
 			return nil, nil, err
 		}
+	}
+}
+
+// tellPlaces is tellPlace for a place at each of these ends.
+func (s *Session) tellPlaces(kind trace.Kind, ends []recipes.QueueEnd, name func(int) string) {
+	for i, end := range ends {
+		s.tellPlace(kind, end.Dir, name(i))
 	}
 }
 

@@ -65,6 +65,7 @@ type step struct {
 // What `make skew` has tried: an older sidecar, and what was asked of it then.
 var (
 	given    = flag.String("sidecar", "", "the `program` to play with; empty builds that of this tree")
+	orderly  = flag.Bool("orderly", false, "stop each sidecar in order when its scenario is over and its clients are closed, and do not kill it")
 	playlist = flag.String("scenarios", "../../clients/conformance/scenarios.yaml", "the `file` with the scenarios")
 )
 
@@ -193,12 +194,19 @@ func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
 	}
 	s.start()
 	t.Cleanup(func() {
-		s.sidecar.Kill()
+		if !*orderly {
+			s.sidecar.Kill()
+		}
 		for _, client := range s.clients {
 			client.Close()
 		}
 		for _, view := range s.views {
 			view.Close()
+		}
+		if *orderly && s.sidecar.Running() {
+			s.sidecar.Send(syscall.SIGTERM)
+			s.sidecar.Continue()
+			receive(t, s.sidecar.Exited())
 		}
 	})
 	connection, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -42,7 +42,9 @@ var charters = []charter{
 	{folder: "internal/trace"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
-		folder: "internal/dev", ours: []string{"service", "internal/server", "internal/zookeeper", "internal/embedded", "internal/certificate"},
+		folder: "internal/dev", ours: []string{
+			"service", "internal/server", "internal/zookeeper", "internal/embedded", "internal/certificate", "internal/trace",
+		},
 		closed: slices.Concat(wire, zooKeeper),
 	},
 	{folder: "internal/tracing", closed: zooKeeper},

@@ -6,6 +6,7 @@
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS Callers, Readers,   \* all, and those of them that want the lock shared
+          Carried,            \* those whose hold is told of on their lease's stream, which goes on when the hold has ended
           MaxLog,             \* how many nodes may be made and deleted
           MaxFailures,        \* how often a creation may not be carried out
           Mistake             \* "none", or the name of one
@@ -14,7 +15,7 @@ VARIABLES log,                \* what the ensemble has done: [made |-> BOOLEAN, 
           seen,               \* per caller, how much of the log its sidecar has seen
           asked,              \* "no", "sent": the creation is under way, "lost": its outcome is not known
           place,              \* the place that the sidecar knows to be the caller's; 0 for none
-          stream,             \* what the stream says: "none", "waits", "holds", "ended"
+          stream,             \* what the stream says: "none", "waits", "holds", "ending" until the end of a carried hold is handed over, "ended"
           noted,              \* what the sidecar has noted of the answers that count: of the hold, of the lease
           answers,            \* what it has answered and the caller has not read
           counts,             \* what the caller counts on
@@ -86,15 +87,20 @@ Grant(c) ==
 
 (* ---- what a caller is told ---- *)
 
+\* What is told of a lease counts for a hold until its caller reads that it has ended: on the lease's stream, until that is handed over.
+Counts(c, about) == stream[c] = "holds" \/ (stream[c] = "ending" /\ about = "lease")
+
 Check(c, about) ==
-  /\ stream[c] = "holds" /\ about \notin checks[c] /\ checks' = [checks EXCEPT ![c] = @ \union {about}]
+  /\ Counts(c, about) /\ about \notin checks[c] /\ checks' = [checks EXCEPT ![c] = @ \union {about}]
   /\ UNCHANGED <<failures, log, seen, asked, place, stream, noted, answers, counts, acknowledged, tokens>>
 
 Answer(c, about) ==
   /\ about \in checks[c] /\ checks' = [checks EXCEPT ![c] = @ \ {about}]
-  /\ IF stream[c] = "holds"
+  /\ IF Counts(c, about)
      THEN /\ answers' = [answers EXCEPT ![c] = @ \union {about}]
-          /\ noted' = IF about = "lease" /\ Mistake = "does not note what its lease was told" THEN noted ELSE [noted EXCEPT ![c] = @ \union {about}]
+          /\ noted' = IF \/ (about = "lease" /\ Mistake = "does not note what its lease was told")
+                        \/ (stream[c] = "ending" /\ Mistake = "does not note what its lease is told meanwhile")
+                     THEN noted ELSE [noted EXCEPT ![c] = @ \union {about}]
           /\ UNCHANGED acknowledged
      ELSE /\ acknowledged' = IF Mistake = "a check acknowledges" /\ stream[c] = "ended" THEN [acknowledged EXCEPT ![c] = TRUE] ELSE acknowledged
           /\ UNCHANGED <<answers, noted>>
@@ -124,11 +130,21 @@ Force(c) ==
   /\ acknowledged' = [acknowledged EXCEPT ![c] = stream[c] = "waits"]
   /\ UNCHANGED <<failures, log, seen, asked, place, noted, answers, counts, checks, tokens>>
 
-\* The caller reads the end, and acknowledges it.
+\* The same, of a hold that is told of on its lease's stream: its caller is still to be told.
+Fade(c) ==
+  /\ stream[c] = "holds" /\ stream' = [stream EXCEPT ![c] = "ending"] /\ acknowledged' = [acknowledged EXCEPT ![c] = FALSE]
+  /\ UNCHANGED <<failures, log, seen, asked, place, noted, answers, counts, checks, tokens>>
+
+\* That is handed to the transport, or nobody reads the stream any more.
+Hand(c) ==
+  /\ stream[c] = "ending" /\ stream' = [stream EXCEPT ![c] = "ended"]
+  /\ UNCHANGED <<failures, log, seen, asked, place, noted, answers, counts, checks, acknowledged, tokens>>
+
+\* The caller reads the end, and acknowledges it; or it gives the hold up as that ends, and does not need to be told.
 Hear(c) ==
-  /\ stream[c] = "ended" /\ ~acknowledged[c] /\ acknowledged' = [acknowledged EXCEPT ![c] = TRUE]
-  /\ counts' = [counts EXCEPT ![c] = {}] /\ answers' = [answers EXCEPT ![c] = {}]
-  /\ UNCHANGED <<failures, log, seen, asked, place, stream, noted, checks, tokens>>
+  /\ stream[c] \in {"ending", "ended"} /\ ~acknowledged[c] /\ acknowledged' = [acknowledged EXCEPT ![c] = TRUE]
+  /\ counts' = [counts EXCEPT ![c] = {}] /\ answers' = [answers EXCEPT ![c] = {}] /\ stream' = [stream EXCEPT ![c] = "ended"]
+  /\ UNCHANGED <<failures, log, seen, asked, place, noted, checks, tokens>>
 
 GiveUp(c) ==
   /\ stream[c] = "ended" /\ asked[c] = "no" /\ checks[c] = {}
@@ -137,9 +153,15 @@ GiveUp(c) ==
   /\ stream' = [stream EXCEPT ![c] = "none"] /\ place' = [place EXCEPT ![c] = 0] /\ noted' = [noted EXCEPT ![c] = {}]
   /\ UNCHANGED <<failures, seen, asked, answers, counts, checks, acknowledged, tokens>>
 
+\* A mistake: the place goes first.
+GiveUpUntold(c) ==
+  /\ Mistake = "gives up before the end is handed over" /\ stream[c] = "ending" /\ place[c] # 0 /\ noted[c] = {}
+  /\ Delete(c, place[c]) /\ place' = [place EXCEPT ![c] = 0]
+  /\ UNCHANGED <<failures, seen, asked, stream, noted, answers, counts, checks, acknowledged, tokens>>
+
 \* The sidecar dies or loses contact: its session ends when all that was told is over, and takes along what it owned.
 Lose(c) ==
-  /\ stream[c] \in {"waits", "holds", "ended"} /\ asked[c] # "sent"
+  /\ stream[c] # "none" /\ asked[c] # "sent"
   /\ noted[c] = {} \/ Mistake = "a session ends before what was told"
   /\ LET M == {i \in Standing(Len(log)) : log[i].of = c} IN
      IF M = {} THEN UNCHANGED log ELSE Delete(c, CHOOSE i \in M : TRUE)
@@ -151,12 +173,14 @@ Lose(c) ==
 
 Next ==
   \E c \in Callers :
-    \/ Ask(c) \/ Create(c) \/ Search(c) \/ See(c) \/ Grant(c) \/ Expires(c) \/ Release(c) \/ Force(c) \/ Hear(c) \/ GiveUp(c) \/ Lose(c)
+    \/ Ask(c) \/ Create(c) \/ Search(c) \/ See(c) \/ Grant(c) \/ Expires(c) \/ Release(c) \/ Hear(c) \/ GiveUp(c) \/ Lose(c)
+    \/ (c \notin Carried \/ stream[c] = "waits") /\ Force(c)
+    \/ c \in Carried /\ (Fade(c) \/ Hand(c) \/ GiveUpUntold(c))
     \/ \E about \in About : Check(c, about) \/ Answer(c, about) \/ Read(c, about)
 
 Fair == \A c \in Callers :
   /\ WF_variables(Create(c)) /\ WF_variables(Search(c)) /\ WF_variables(See(c)) /\ WF_variables(Grant(c)) /\ WF_variables(Expires(c))
-  /\ WF_variables(GiveUp(c)) /\ \A about \in About : WF_variables(Answer(c, about))
+  /\ WF_variables(GiveUp(c)) /\ WF_variables(Hand(c)) /\ \A about \in About : WF_variables(Answer(c, about))
 
 Spec == Init /\ [][Next]_variables
 FairSpec == Spec /\ Fair
@@ -168,11 +192,12 @@ Excludes(a, b) == a # b /\ ~(Shared(a) /\ Shared(b))
 \* At most one caller that counts what it was told is sure of an exclusive lock.
 OneCallerIsSure == \A a, b \in Callers : Excludes(a, b) => counts[a] = {} \/ counts[b] = {}
 \* At most one stream says that it is held, and nobody counts on another's hold while one does.
-OneStreamHolds == \A a, b \in Callers : Excludes(a, b) => ~(stream[a] = "holds" /\ (stream[b] = "holds" \/ counts[b] # {}))
+Says(c) == stream[c] \in {"holds", "ending"}
+OneStreamHolds == \A a, b \in Callers : Excludes(a, b) => ~(Says(a) /\ (Says(b) \/ counts[b] # {}))
 \* Each grant's token is larger than those of all that stood before it and that it excludes.
 TokensGrow == [][\A a, b \in Callers : Excludes(a, b) /\ tokens'[a] # tokens[a] /\ tokens[b] # 0 /\ stream[b] # "holds" => tokens'[a] > tokens[b]]_variables
 \* What is given up goes: whoever waits gets it, or gives up.
-GivenUpPlacesGo == \A c \in Callers : stream[c] = "ended" ~> stream[c] = "none"
+GivenUpPlacesGo == \A c \in Callers : stream[c] \in {"ending", "ended"} ~> stream[c] = "none"
 NobodyWaitsForNobody == \A c \in Callers : stream[c] = "waits" ~> stream[c] # "waits" \/ \E b \in Callers : b # c /\ stream[b] = "holds"
 
 (* ---- what must be reached ---- *)
@@ -182,5 +207,6 @@ NobodyFollows     == \A a, b \in Callers : Excludes(a, b) => tokens[a] = 0 \/ to
 NobodyCounts      == \A c \in Callers : counts[c] = {}
 NobodyIsWaitedFor == \A c \in Callers : ~(stream[c] = "ended" /\ noted[c] # {} /\ ~acknowledged[c])
 NothingIsFound    == \A c \in Callers : ~(asked[c] = "lost" /\ \E i \in Standing(Len(log)) : log[i].of = c)
+NobodyIsToldLater == \A c \in Callers : ~(stream[c] = "ending" /\ counts[c] # {} /\ noted[c] # {})
 NobodyShares      == \A a, b \in Readers : a = b \/ stream[a] # "holds" \/ stream[b] # "holds"
 ==============================================================================

@@ -11,15 +11,17 @@ VARIABLES trace,  \* which
           position, \* the step that comes next
           absent, \* callers whose creation was found not to have been carried out, and who have not asked again
           served, \* callers whose hold has a stream, which alone ends it
-          closed  \* those of them whose stream has its status
+          carried, \* those of them whose stream is their lease's
+          closed, \* those whose end was handed to the transport, or whose stream nobody reads
+          stopped \* those who have said on their lease's stream that they count on nothing of it
 
-Told    == <<trace, position, absent, served, closed>>
+Told    == <<trace, position, absent, served, carried, closed, stopped>>
 Step    == Traces[trace][position]
 Caller  == Step.caller
-Carried == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' # log
-Failed  == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' = log
+Succeeds == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' # log
+Failed   == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' = log
 
-TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ absent = {} /\ served = {} /\ closed = {}
+TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ absent = {} /\ served = {} /\ carried = {} /\ closed = {} /\ stopped = {}
 
 \* What a caller is told for how long counts.
 Promise == [hold_told |-> "hold", lease_told |-> "lease"]
@@ -46,16 +48,27 @@ GivesUp(c) ==
     [] stream[c] = "waits" -> Force(c)
     [] OTHER -> UNCHANGED variables
 
-Leaves(c) == (c \in served => c \in closed) /\ GivesUp(c)
+\* Its end has been told before, or its caller has not waited for that.
+Leaves(c) == (c \in served => c \in closed \union stopped) /\ GivesUp(c)
+
+IsEnded(c) ==
+  /\ stream[c] = "holds"
+  /\ IF c \in stopped THEN Release(c) ELSE IF c \in carried THEN Fade(c) ELSE Force(c)
+
+\* Of a hold that its caller has given up on its lease's stream, the end is told when its place has gone, if at all.
+IsHanded(c) == IF stream[c] = "ending" THEN Hand(c) ELSE stream[c] = "ended" /\ UNCHANGED variables
+
+IsStopped(c) == IF stream[c] \in {"ending", "ended"} /\ ~acknowledged[c] THEN Hear(c) ELSE stream[c] # "waits" /\ UNCHANGED variables
 
 Ends(c) == IF stream[c] \in {"waits", "holds"} /\ c \notin served THEN Force(c) ELSE UNCHANGED variables
 
-\* What was told of the lease before the hold ended is told of the hold.
-IsTold(c) == IF Promised = "lease" /\ stream[c] # "holds" THEN UNCHANGED variables ELSE Read(c, Promised)
+\* What was told of the lease before the hold ended, or before its lease's stream has told that, is told of the hold.
+IsTold(c) == IF Promised = "lease" /\ ~Counts(c, Promised) THEN UNCHANGED variables ELSE Read(c, Promised)
 
 \* The ensemble has ended its session, with its place if that stood still.
 IsLost(c) ==
   CASE stream[c] = "none" -> UNCHANGED variables
+    [] stream[c] = "ending" -> Lose(c)
     [] stream[c] = "ended" -> Lose(c) \/ (acknowledged[c] /\ GiveUp(c))
     [] OTHER -> FALSE
 
@@ -67,24 +80,26 @@ IsGranted(c) ==
 
 Take(c) ==
   CASE Step.kind = "asked" -> IF c \in absent THEN asked[c] = "sent" /\ UNCHANGED variables ELSE Ask(c)
-    [] Step.kind = "created" -> Step.place = Len(log) + 1 /\ Carried
+    [] Step.kind = "created" -> Step.place = Len(log) + 1 /\ Succeeds
     [] Step.kind = "made" -> asked[c] = "no" /\ place[c] = Step.place /\ UNCHANGED variables
     [] Step.kind = "found" -> Search(c) /\ place'[c] = Step.place
     [] Step.kind = "absent" -> Search(c) /\ place'[c] = 0
     [] Step.kind = "granted" -> IsGranted(c)
     [] Step.kind = "still" -> ~(stream[c] = "waits" /\ place[c] = Step.place) /\ UNCHANGED variables
-    [] Step.kind = "held" -> stream[c] = "holds" /\ UNCHANGED variables
+    [] Step.kind \in {"held", "carried"} -> stream[c] = "holds" /\ UNCHANGED variables
     [] Step.kind = "promised" -> stream[c] = "holds" /\ UNCHANGED variables
     [] Step.kind \in DOMAIN Promise -> IsTold(c)
     [] Step.kind \in DOMAIN Heard -> Heard[Step.kind] \in counts[c] /\ UNCHANGED variables
     [] Step.kind = "expires" -> IF ENABLED Expires(c) THEN Expires(c) ELSE UNCHANGED variables
     [] Step.kind = "released" -> Release(c)
-    [] Step.kind = "ended" -> stream[c] = "holds" /\ Force(c)
-    [] Step.kind = "status" -> stream[c] = "ended" /\ UNCHANGED variables
+    [] Step.kind = "ended" -> IsEnded(c)
+    [] Step.kind = "status" -> IsHanded(c)
+    [] Step.kind = "unread" -> c \in carried /\ IsHanded(c)
+    [] Step.kind = "stopped" -> (c \in carried \/ stream[c] = "none") /\ IsStopped(c)
     [] Step.kind \in {"acknowledged", "deserted"} -> IF acknowledged[c] THEN UNCHANGED variables ELSE Hear(c)
     [] Step.kind = "buried" -> stream[c] \in {"ended", "none"} /\ UNCHANGED variables
     [] Step.kind = "leaving" -> Leaves(c)
-    [] Step.kind = "closing" -> GivesUp(c)
+    [] Step.kind = "closing" -> Leaves(c)
     [] Step.kind = "over" -> Ends(c)
     [] Step.kind = "died" -> IF stream[c] \in {"waits", "holds"} THEN Force(c) ELSE UNCHANGED variables
     [] Step.kind = "deleted" -> place[c] = Step.place /\ GiveUp(c) /\ log' # log
@@ -100,10 +115,12 @@ Follow ==
   /\ absent' = CASE Step.kind = "absent" -> absent \union {Caller}
                  [] Step.kind \in {"asked", "lost"} -> absent \ {Caller}
                  [] OTHER -> absent
-  /\ served' = CASE Step.kind = "held" -> served \union {Caller}
+  /\ served' = CASE Step.kind \in {"held", "carried"} -> served \union {Caller}
                  [] Caller # 0 /\ stream'[Caller] = "none" -> served \ {Caller}
                  [] OTHER -> served
-  /\ closed' = IF Step.kind = "status" THEN closed \union {Caller} ELSE closed \intersect served'
+  /\ carried' = (IF Step.kind = "carried" THEN carried \union {Caller} ELSE carried) \intersect served'
+  /\ closed' = (IF Step.kind \in {"status", "unread"} THEN closed \union {Caller} ELSE closed) \intersect served'
+  /\ stopped' = (IF Step.kind = "stopped" THEN stopped \union {Caller} ELSE stopped) \intersect served'
 
 TraceNext == position <= Len(Traces[trace]) /\ (Fill \/ Follow)
 

@@ -6,7 +6,9 @@
 //
 // That the code does what the models do is held against LockTrace.tla and SessionTrace.tla: they are Lock.tla and Session.tla, whose steps are
 // taken as the running code (internal/trace) and a simulated ensemble have taken them in random schedules (test/traces). The code says what it
-// has done, and the ensemble's own servers say what they have. A trace that a model does not admit is a mistake of the code, or of the model.
+// has done, and the ensemble's own servers say what they have. The same is done with rounds of faults on a real ensemble, and with the scenarios
+// that all clients must pass, which Go and Python play against sidecars with an ensemble of their own. A trace that a model does not admit is
+// a mistake of the code, or of the model.
 //
 // A model that holds shows little by itself. So each has the names of mistakes, one of which it can be told to make, and must then be
 // refuted; and it has invariants that say that something is never reached, which must be refuted, too. The bounds are as large as two

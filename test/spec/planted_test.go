@@ -112,11 +112,7 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 	t.Parallel()
 	heard, leaseHeard := traces.LockStep{Kind: "heard", Caller: 1}, traces.LockStep{Kind: "lease_heard", Caller: 1}
 	leaseTold, over := traces.LockStep{Kind: "lease_told", Caller: 1}, traces.LockStep{Kind: "over", Caller: 1}
-	planted := []struct {
-		name  string
-		steps []traces.LockStep
-		at    int // the step that cannot be taken; 0 if the trace is admitted
-	}{
+	refusePlanted(t, []planted{
 		{"nothing is wrong", handOver(), 0},
 		{"a lock is granted beside its holder", moved(handOver(), 10, 7), 8},
 		{"a lock is granted before its place goes", moved(handOver(), 10, 8), 9},
@@ -156,13 +152,24 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 		{"a writer is told before the last reader's place goes", moved(shared(), 19, 17), 18},
 		{"a reader waits for a reader", changed(shared(), 7, traces.LockStep{Kind: "still", Caller: traces.Readers + 2, Place: 2}), 8},
 		{"a place is taken by another hand", changed(handOver(), 8, traces.LockStep{Kind: "taken", Caller: 1, Place: 1}), 9},
-	}
+	})
+}
+
+// A planted trace is one that was made by hand.
+type planted struct {
+	name  string
+	steps []traces.LockStep
+	at    int // the step that cannot be taken; 0 if the trace is admitted
+}
+
+func refusePlanted(t *testing.T, made []planted) {
+	t.Helper()
 	var all []traces.LockTrace
-	for _, each := range planted {
+	for _, each := range made {
 		all = append(all, traces.LockTrace{Steps: each.steps})
 	}
 	refused := lockModel(2, 2).refuse(t, all)
-	for i, each := range planted {
+	for i, each := range made {
 		if got := refused[i]; got != each.at {
 			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)
 		}

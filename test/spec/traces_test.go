@@ -82,6 +82,7 @@ func TestTracesAloneCatchMutants(t *testing.T) {
 var stages = []struct{ folder, play string }{
 	{"../simulation", "TestNobodyHoldsBesideAnotherWhateverFails"},
 	{"../../service", "TestAStreamEndsBeforeTheNextGrantWhateverFails"},
+	{"../../service", "TestALeasesStreamTellsOfAnEndBeforeTheNextGrantWhateverFails"},
 }
 
 // play plays random schedules on each stage, of a tree in which some files are replaced, and returns what was recorded.
@@ -158,7 +159,7 @@ func lockModel(writers, readers int) traceModel[traces.LockTrace] {
 	}
 	return traceModel[traces.LockTrace]{"LockTrace", "Lock", bounds{
 		"Callers": "{" + strings.Join(all, ", ") + "}", "Readers": "{" + strings.Join(all[writers:], ", ") + "}",
-		"MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`,
+		"Carried": "{}", "MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`, // who is carried, the trace says
 	}}
 }
 

@@ -23,8 +23,8 @@ type LockStep struct {
 
 // ofHolds are the steps that services take with holds; they name a hold by its token.
 var ofHolds = map[trace.Kind]bool{
-	trace.Held: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
-	trace.Status: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
+	trace.Held: true, trace.Carried: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
+	trace.Status: true, trace.Unread: true, trace.Stopped: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
 }
 
 // A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
@@ -37,18 +37,22 @@ type LockTrace struct {
 
 // Locks cuts out of a record what was done about each lock.
 func Locks(lines []Line) (cut []LockTrace) {
-	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
+	queues, alive, condemnedOnes := map[string]*lockQueue{}, map[int64]time.Duration{}, map[int64]bool{}
+	whole := true
 	lines = inOrder(lines)
 	for _, line := range lines {
 		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Vouched {
 			alive[line.Session] = line.Until
 		}
+		condemnedOnes[line.Session] = condemnedOnes[line.Session] || line.Kind == condemned
+		whole = whole && line.Kind != vanished
 		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
-				holds: map[int64]int64{}, live: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
-				turns: map[int]time.Duration{}, settled: map[int]bool{}, asleep: map[int64]bool{},
+				holds: map[int64]int64{}, live: map[int]bool{}, carried: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
+				condemned: condemnedOnes,
+				turns:     map[int]time.Duration{}, settled: map[int]bool{}, asleep: map[int64]bool{},
 			}
 		}
 		for _, queue := range queues {
@@ -56,7 +60,9 @@ func Locks(lines []Line) (cut []LockTrace) {
 		}
 	}
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
-		queues[lock].add("end", 0, 0, 0)
+		if whole {
+			queues[lock].add("end", 0, 0, 0)
+		}
 		cut = append(cut, queues[lock].LockTrace)
 	}
 	return cut
@@ -89,12 +95,15 @@ type lockQueue struct {
 	tokens  map[int64]int
 	owners  map[string]int64        // sessions by place
 	holds   map[int64]int64         // sessions by token
-	live    map[int]bool            // callers whose hold has not ended
+	live    map[int]bool            // callers whose hold has not ended, or is told of on its lease's stream, which has not told that
+	carried map[int]bool            // of those, the latter
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
 	turns   map[int]time.Duration   // since when it is a place's turn
 	settled map[int]bool            // places that were granted, or of which it was told that they are not
 	asleep  map[int64]bool          // sessions
+
+	condemned map[int64]bool // sessions that are ended by hand: nobody waits for who was told of them
 }
 
 // Clocks of callers are right within one percent.
@@ -154,23 +163,41 @@ func (q *lockQueue) hold(line Line) {
 	if line.Kind == Heard && (line.Until == 0 || !q.live[caller]) { // nobody counts on that
 		return
 	}
+	q.carried[caller] = q.carried[caller] || line.Kind == trace.Carried
+	if q.settles(caller, line.Kind) {
+		delete(q.live, caller)
+	}
 	kind := string(line.Kind)
 	switch {
 	case line.Kind == Heard && line.Token == 0:
 		kind = "lease_heard"
-	case line.Kind == trace.Ended, line.Kind == trace.Released:
-		delete(q.live, caller)
 	case line.Kind == trace.Promised && line.Until > 0:
-		kind = "hold_told"
-		if line.Token == 0 {
-			kind = "lease_told"
-		}
-		if !q.live[caller] {
-			break // what is told of the lease then is not told of the hold
-		}
-		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
+		kind = q.tells(caller, line)
 	}
 	q.add(kind, caller, 0, 0)
+}
+
+// tells takes in for how long a caller is told that it holds, or that its lease is valid.
+func (q *lockQueue) tells(caller int, line Line) (kind string) {
+	if q.live[caller] { // what is told of the lease later is not told of the hold
+		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
+	}
+	if line.Token == 0 {
+		return "lease_told"
+	}
+	return "hold_told"
+}
+
+// settles says whether nothing that is told after this step counts for the hold: of one that is told of on its lease's stream, what is told of
+// the lease counts until its end is.
+func (q *lockQueue) settles(caller int, kind trace.Kind) bool {
+	switch kind {
+	case trace.Released, trace.Status, trace.Unread:
+		return true
+	case trace.Ended:
+		return !q.carried[caller]
+	}
+	return false
 }
 
 func (q *lockQueue) take(line Line) {
@@ -221,6 +248,9 @@ func (q *lockQueue) session(line Line) {
 	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried, line.Kind == died:
 		q.add(string(line.Kind), caller, 0, 0)
 	case line.Kind == ended:
+		if q.condemned[line.Session] {
+			line.Clock = max(line.Clock, q.until[caller])
+		}
 		q.expire(caller, line.Clock)
 		if q.asleep[line.Session] && !q.live[caller] { // it does not know yet, and waits for nothing any more
 			q.add(string(trace.Over), caller, 0, 0)
@@ -240,6 +270,7 @@ func (q *lockQueue) session(line Line) {
 func (q *lockQueue) forget(session int64) {
 	delete(q.until, q.callers[session])
 	delete(q.live, q.callers[session])
+	delete(q.carried, q.callers[session])
 	delete(q.callers, session)
 	maps.DeleteFunc(q.holds, func(_, holder int64) bool { return holder == session })
 }

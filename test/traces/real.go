@@ -17,34 +17,49 @@ const died trace.Kind = "died"
 // moment is how exactly a real ensemble tells when it has done something.
 const moment = time.Millisecond
 
+// A merger puts what sidecars have said and what an ensemble has done in one order.
+type merger struct {
+	root   string
+	code   []Line
+	ahead  map[int64]time.Duration // by session, by how much the clock of its sidecar is
+	owners map[string]int64
+
+	elsewhere map[int64]bool // sessions on which more is written
+}
+
 // Real is one record of what sidecars have said, a record each, and of what an ensemble has logged meanwhile, below root. All of them have the
 // same clock, save that the ensemble leaves out parts of milliseconds: it is taken to have done something at the beginning of one, or, if the
 // code's asking for it is told in that millisecond, right after that.
 func Real(log *txnlog.Log, sidecars [][]Line, root string) (all []Line) {
-	m := merger{root: root + "/", ahead: map[int64]time.Duration{}, owners: map[string]int64{}}
+	m := newMerger(sidecars, root)
+	return m.merge(m.changes(log), moment)
+}
+
+func newMerger(sidecars [][]Line, root string) *merger {
+	m := &merger{root: root + "/", ahead: map[int64]time.Duration{}, owners: map[string]int64{}, elsewhere: map[int64]bool{}}
 	for _, lines := range sidecars {
 		m.code = append(m.code, m.told(lines)...)
 	}
 	slices.SortStableFunc(m.code, func(a, b Line) int { return cmp.Compare(a.At, b.At) })
-	changes := m.changes(log)
+	return m
+}
+
+// merge puts changes, of which each may be so much later than it says, between the code's steps.
+func (m *merger) merge(changes []Line, moment time.Duration) (all []Line) {
 	for i, line := range m.code {
-		for len(changes) > 0 && changes[0].At <= line.At && !m.waits(changes[0], i) {
+		for len(changes) > 0 && changes[0].At <= line.At && !m.waits(changes[0], i, moment) {
 			all, changes = append(all, changes[0]), changes[1:]
 		}
 		all = append(all, line)
+		if line.Kind == trace.Opened && m.elsewhere[line.Session] {
+			all = append(all, Line{At: line.At, Kind: elsewhere, Session: line.Session})
+		}
 	}
 	all = append(all, changes...)
 	for i := range all {
 		all[i].At -= m.code[0].At
 	}
 	return all
-}
-
-type merger struct {
-	root   string
-	code   []Line
-	ahead  map[int64]time.Duration // by session, by how much the clock of its sidecar is
-	owners map[string]int64
 }
 
 // told is what one process has said about locks and sessions.
@@ -74,11 +89,7 @@ func (m *merger) changes(log *txnlog.Log) (all []Line) {
 		at := time.Duration(t.Time.UnixNano()) //nolint:forbidigo // it is the ensemble that tells the time
 		note := func(line Line) {
 			line.At, line.Session = at, t.Session
-			owner := cmp.Or(line.Owner, t.Session)
-			if ahead, known := m.ahead[owner]; known {
-				line.Clock = at + ahead
-				all = append(all, line)
-			}
+			all = m.onSession(all, line)
 		}
 		for _, change := range t.Changes {
 			switch {
@@ -97,8 +108,18 @@ func (m *merger) changes(log *txnlog.Log) (all []Line) {
 	return all
 }
 
+// onSession adds a change, with what the clock of the session's sidecar shows, if the session is a sidecar's.
+func (m *merger) onSession(all []Line, change Line) []Line {
+	ahead, known := m.ahead[cmp.Or(change.Owner, change.Session)]
+	if !known {
+		return all
+	}
+	change.Clock = change.At + ahead
+	return append(all, change)
+}
+
 // waits says whether a change was asked for by a step that comes yet, in the same moment.
-func (m *merger) waits(change Line, from int) bool {
+func (m *merger) waits(change Line, from int, moment time.Duration) bool {
 	return slices.ContainsFunc(m.code[from:m.until(change.At+moment, from)], func(line Line) bool {
 		switch change.Kind {
 		case created:

@@ -136,29 +136,30 @@ func Read(folder string) (recorded [][]Line, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		lines, err := readFile(name)
+		lines, err := readFile[Line](name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
 		recorded = append(recorded, lines)
 	}
 	return recorded, nil
 }
 
-func readFile(name string) (lines []Line, err error) {
+// readFile reads a file of JSON lines.
+func readFile[L any](name string) (lines []L, err error) {
 	text, err := os.ReadFile(filepath.Clean(name))
 	if err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	for {
-		var line Line
+		var line L
 		err := decoder.Decode(&line)
 		if errors.Is(err, io.EOF) {
 			return lines, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		lines = append(lines, line)
 	}

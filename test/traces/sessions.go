@@ -26,6 +26,7 @@ type SessionTrace struct {
 
 	began time.Duration
 	busy  map[string]bool // with what else than heartbeats: see place
+	other bool            // with what nobody tells of
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
@@ -45,6 +46,11 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case line.Kind == elsewhere:
+			session.other = true
+		case line.Kind == condemned: // what becomes of it is nobody's promise
+			cut = append(cut, *session)
+			delete(known, line.Session)
 		case line.Place != "":
 			session.place(line)
 		default:
@@ -69,7 +75,7 @@ func (t SessionTrace) with(line Line) []SessionStep {
 	if line.Kind == ended {
 		kind = "ended"
 	}
-	heartbeat := line.Kind == trace.Proved && len(t.busy) == 0
+	heartbeat := line.Kind == trace.Proved && len(t.busy) == 0 && !t.other
 	return append(t.Steps, SessionStep{
 		Kind: kind, Sent: t.since(line.Sent), Answered: t.since(line.Answered), Until: t.since(line.Until), Clock: t.since(line.Clock),
 		Heartbeat: heartbeat,
