@@ -171,7 +171,7 @@ func (m *multiplex) check(id uint64) {
 	m.checks = append(m.checks, id)
 	switch {
 	case len(m.checks) > 1: // it is being woken
-	case m.lease.session.Asleep():
+	case m.lease.rouse():
 		go func() {
 			m.lease.wake(m.ctx)
 			m.mu.Lock()
@@ -179,7 +179,6 @@ func (m *multiplex) check(id uint64) {
 			m.answerChecks()
 		}()
 	default:
-		m.lease.wake(m.ctx)
 		m.answerChecks()
 	}
 }

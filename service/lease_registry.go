@@ -129,15 +129,22 @@ func (l *lease) tell(to caller.Caller) time.Duration {
 }
 
 // longestWaking is how long a lease that sleeps may take to be proved again when its caller asks for how long it is valid.
-const longestWaking = time.Second
+func (l *lease) longestWaking() time.Duration { return max(time.Second, l.session.Timeout()/5) }
+
+// rouse keeps a lease from falling asleep for its ttl, and says whether it sleeps already.
+func (l *lease) rouse() (asleep bool) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = l.session.Prove(now)
+	return l.session.Asleep()
+}
 
 // wake keeps a lease from falling asleep for its ttl, and has one that sleeps proved again, unless contact is missing.
 func (l *lease) wake(ctx context.Context) {
-	patience := time.Duration(0)
-	if l.session.Asleep() {
-		patience = longestWaking
+	if !l.rouse() {
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, l.longestWaking())
 	defer cancel()
 	_ = l.session.Prove(ctx) // whatever becomes of it, the validity says
 }

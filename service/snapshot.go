@@ -48,6 +48,7 @@ type LeaseState struct {
 	Owner     string  `json:"owner"`
 	Caller    string  `json:"caller"`
 	Suspended bool    `json:"suspended"`
+	Sleeping  bool    `json:"sleeping"` // nothing stands on it, so that it is valid for no time
 	ValidFor  float64 `json:"validFor"`
 	TTL       float64 `json:"ttl"`
 	Age       float64 `json:"age"`
@@ -121,7 +122,7 @@ func newSnapshot() *snapshot {
 func (s *snapshot) take(open *lease) {
 	suspended, _ := open.session.Suspended()
 	seen := LeaseState{
-		LogID: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
+		LogID: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended, Sleeping: open.session.Asleep(),
 		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
 	}
 	for of, had := range open.possessions() {
@@ -203,8 +204,8 @@ func longestFirst(parties []Party) {
 // A LeaseSummary sums up the leases of a sidecar at one moment.
 type LeaseSummary struct {
 	Suspended int     // leases whose heartbeat is late
-	MinValid  float64 // seconds for which each open lease is proved to be its caller's, or more; if there are any
-	Any       bool    // whether a lease is open
+	MinValid  float64 // seconds for which each open lease that does not sleep is proved to be its caller's, or more; if there are any
+	Any       bool    // whether there are
 	MaxLeases int     // as Options has it
 	Draining  bool    // the sidecar lets go of everything
 }
@@ -218,6 +219,9 @@ func (s *Services) LeaseSummary() LeaseSummary {
 		}
 		if suspended, _ := open.session.Suspended(); suspended {
 			summary.Suspended++
+		}
+		if open.session.Asleep() {
+			continue
 		}
 		valid := open.validFor().Seconds()
 		if !summary.Any || valid < summary.MinValid {

@@ -109,14 +109,18 @@ func (v *view) leases() table {
 	for _, lease := range v.state.Leases {
 		state, as := "connected", levelNone
 		part := lease.ValidFor / max(lease.TTL, lease.ValidFor, 0.001)
-		if lease.Suspended || part < 0.4 {
+		switch {
+		case lease.Sleeping: // it needs no validity
+		case part < 0.2:
+			as = levelBad
+		case lease.Suspended || part < 0.4:
 			as = levelWarn
 		}
-		if part < 0.2 {
-			as = levelBad
-		}
-		if lease.Suspended {
+		switch {
+		case lease.Suspended:
 			state = "suspended"
+		case lease.Sleeping:
+			state = "sleeping"
 		}
 		t.rows = append(t.rows, row{as, []string{
 			lease.LogID, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),

@@ -17,6 +17,7 @@ func stateForTop() *service.State {
 	for range 40 {
 		state.Leases = append(state.Leases, service.LeaseState{LogID: "6ade3b99", Owner: hostile, Caller: "uid:0", TTL: 15, ValidFor: 12, Holds: 1})
 	}
+	state.Leases[1].Sleeping, state.Leases[1].ValidFor = true, 0
 	party := service.Party{LogID: "6ade3b99", Caller: "uid:7", Owner: "billing", For: 61, ValidFor: 12, Token: "17"}
 	state.Locks = []service.LockState{{Name: "orders", Holders: []service.Party{party}, Waiters: []service.Party{party, party}}}
 	state.Losses.Leases = map[string]int{"LEASE_LOST": 3}
@@ -28,7 +29,7 @@ func TestTopShowsEverythingThatTheStateHas(t *testing.T) {
 	text := strings.Join(newView(stateForTop(), 0).lines(0), "\n")
 	for _, want := range []string{
 		"Sidekeeper v1.2.3, up for 1m30s, ensemble answers", "leases 40 of 1000   suspended 1   locks held 1   waiting 2",
-		"████████░░  12s/15s", "orders  billing (6ade3b99)  uid:7   1m1s  17     2: billing (6ade3b99) for 1m1s, …", "no member",
+		"████████░░  12s/15s", "sleeping   ░░░░░░░░░░", "orders  billing (6ade3b99)  uid:7   1m1s  17     2: billing (6ade3b99) for 1m1s, …", "no member",
 		"leases  LEASE_LOST  3", "heartbeat  20.0    1.2ms  25ms",
 	} {
 		if !strings.Contains(text, want) {

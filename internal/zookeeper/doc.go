@@ -91,10 +91,10 @@
 // ensemble has expired it, is learned from the ensemble.
 //
 // Whoever makes something on it, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it is valid again
-// when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do not ask for what was proved before: transaction n was
-// committed, so that the session had not been expired then. What follows from a deadline that has passed, that the session is over, takes
-// another form: a place may be made on it before it is valid again. Then it must be valid within a lifetime of that, or it is over; so the
-// barrier of a place that has passed (see below) ends a session that wakes as it does any other.
+// when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do not ask for
+// what was proved before: transaction n was committed, so that the session had not been expired then. What follows from a deadline that has
+// passed, that the session is over, takes another form: a place may be made on it before it is valid again. Then it must be valid within a
+// lifetime of that, or it is over; so the barrier of a place that has passed (see below) ends a session that wakes as it does any other.
 //
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:

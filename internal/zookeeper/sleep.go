@@ -24,7 +24,7 @@ func (s *Session) sleeps() bool {
 	defer s.mu.Unlock()
 	now := s.now()
 	needless := s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
-	may := s.client.config.Sleep && !s.brief && !s.proof.static && !s.closing && !s.suspended && !s.doubted
+	may := s.client.config.Sleep && s.birth != nil && !s.brief && !s.proof.static && s.err == nil && !s.closing && !s.suspended && !s.doubted
 	if !needless || !may || !s.asleep && now >= s.validUntil() {
 		return false
 	}
@@ -46,7 +46,7 @@ func (s *Session) want() {
 
 // arise ends the sleep of a session that is proved for as long as it takes to prove it again. The lock is held.
 func (s *Session) arise() {
-	if left := s.validUntil().since(s.now()); s.asleep && left >= min(s.least, 2*s.interval) {
+	if left := s.validUntil().since(s.now()); s.asleep && !s.closing && s.err == nil && left >= min(s.least, 2*s.interval) {
 		s.asleep = false
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)

@@ -49,6 +49,7 @@ function fill(id, rows, columns, nothing) {
 
 // validity is a bar of the time that a lease still has. In good health it stays above two thirds.
 function validity(lease) {
+  if (lease.sleeping) return element("span", "not needed", "quiet");
   const part = lease.ttl > 0 ? lease.validFor / lease.ttl : 0;
   const level = part < 0.2 ? "bad" : lease.suspended || part < 0.4 ? "warn" : "";
   const bar = element("progress", undefined, level);
@@ -62,7 +63,7 @@ function validity(lease) {
 function leases(state) {
   fill("leases", state.leases.map((lease) => [
     cell(lease.lease, "mono"), cell(visible(lease.owner)), cell(visible(lease.caller)),
-    cell(lease.suspended ? "suspended" : "connected", lease.suspended ? "warn-text" : ""), cell(validity(lease)),
+    cell(lease.suspended ? "suspended" : lease.sleeping ? "sleeping" : "connected", lease.suspended ? "warn-text" : ""), cell(validity(lease)),
     cell(lease.holds + lease.members, "n"), cell(lease.waits, "n"), cell(time(lease.age), "n"),
   ]), 8, "No lease is open.");
   more("leases-more", state.leases.length, state.counts.leases, "");

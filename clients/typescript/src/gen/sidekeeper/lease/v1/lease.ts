@@ -294,7 +294,7 @@ export interface Checked {
   checkId: bigint;
   /**
    * Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. 0 if it sleeps and
-   * cannot be proved within a second.
+   * cannot be proved now.
    */
   validFor: Duration | undefined;
 }
@@ -2616,10 +2616,10 @@ export const LeaseServiceService = {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
    * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-   * candidacy, member, entry or delivery, held or waited for), and whose validity nobody has asked for during its ttl, sleeps: the ensemble
-   * keeps it, it is not valid, and loses nothing while contact is lost, so that it is not told of that. It is proved again before a grant or
-   * anything else is told that rests on it, and lost only when the ensemble has ended it. Not idempotent: each call opens another lease. Set
-   * no deadline on it: a deadline ends the lease.
+   * candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
+   * validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
+   * is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
+   * it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2669,7 +2669,7 @@ export const LeaseServiceService = {
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
    * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-   * second, since the ensemble does not answer, it returns 0. Idempotent.
+   * fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2723,10 +2723,10 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
    * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-   * candidacy, member, entry or delivery, held or waited for), and whose validity nobody has asked for during its ttl, sleeps: the ensemble
-   * keeps it, it is not valid, and loses nothing while contact is lost, so that it is not told of that. It is proved again before a grant or
-   * anything else is told that rests on it, and lost only when the ensemble has ended it. Not idempotent: each call opens another lease. Set
-   * no deadline on it: a deadline ends the lease.
+   * candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
+   * validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
+   * is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
+   * it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2760,7 +2760,7 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
    * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-   * second, since the ensemble does not answer, it returns 0. Idempotent.
+   * fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
