@@ -29,7 +29,8 @@ func TestTopShowsEverythingThatTheStateHas(t *testing.T) {
 	text := strings.Join(newView(stateForTop(), 0).lines(0), "\n")
 	for _, want := range []string{
 		"Sidekeeper v1.2.3, up for 1m30s, ensemble answers", "leases 40 of 1000   suspended 1   locks held 1   waiting 2",
-		"████████░░  12s/15s", "sleeping   ░░░░░░░░░░", "orders  billing (6ade3b99)  uid:7   1m1s  17     2: billing (6ade3b99) for 1m1s, …", "no member",
+		"████████░░  12s/15s", "sleeping   ░░░░░░░░░░",
+		"orders  billing (6ade3b99)  uid:7   1m1s  17     2: billing (6ade3b99) for 1m1s, …", "no member",
 		"leases  LEASE_LOST  3", "heartbeat  20.0    1.2ms  25ms",
 	} {
 		if !strings.Contains(text, want) {

@@ -23,9 +23,7 @@ func (s *Session) sleeps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	needless := s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
-	may := s.client.config.Sleep && s.birth != nil && !s.brief && !s.proof.static && s.err == nil && !s.closing && !s.suspended && !s.doubted
-	if !needless || !may || !s.asleep && now >= s.validUntil() {
+	if !s.maySleep() || !s.isUnused(now) || !s.asleep && now >= s.validUntil() {
 		return false
 	}
 	if !s.asleep {
@@ -34,6 +32,16 @@ func (s *Session) sleeps() bool {
 		trace.Tell(trace.Step{Kind: trace.Slept, Session: s.id})
 	}
 	return true
+}
+
+// maySleep says whether the session is one that sleeps: what it owns is known, which it is not of one that was come back to. The lock is held.
+func (s *Session) maySleep() bool {
+	return s.client.config.Sleep && s.birth != nil && !s.brief && !s.proof.static && s.err == nil && !s.closing && !s.suspended && !s.doubted
+}
+
+// isUnused says whether nothing stands on the session, and nobody has counted on it for a timeout. The lock is held.
+func (s *Session) isUnused(now instant) bool {
+	return s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
 }
 
 // want notes that somebody counts on the session from now on, and has it proved again if it sleeps. The lock is held.
