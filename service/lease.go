@@ -122,6 +122,7 @@ type leaseStream[M any] struct {
 	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
 
 	asked   <-chan error // why the caller has it end, nil if it closes the lease; nil if only the stream's own end can say that
+	closing func()       // called before the caller's closing of the lease counts; may be nil
 	settled func()       // called when the lease has ended for its caller, before the status; may be nil
 	after   func()       // called when the lease has ended in the ensemble; may be nil
 }
@@ -172,6 +173,9 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	why := s.watchOver(ctx)
 	switch from := caller.Of(ctx); {
 	case gaveUp(ctx, from, s.began), s.asked != nil && why == nil:
+		if s.closing != nil {
+			s.closing()
+		}
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
 		opened.told.note(from, opened.session.ValidFor())

@@ -94,7 +94,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	asked := make(chan error, 1)
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
 		services: l.services, began: began, lease: m.lease, box: m.box, words: multiplexWords,
-		asked: asked, settled: m.settle, after: m.running.Wait,
+		asked: asked, closing: m.letGo, settled: m.settle, after: m.running.Wait,
 	}
 	kept.announce()
 	decide := goOn()
@@ -269,6 +269,15 @@ func (m *multiplex) stop(id uint64) {
 		found.told.stop()
 		found.asked.Store(true)
 		found.stopped.close()
+	}
+}
+
+// letGo notes that the caller has closed the lease, and counts on nothing that stands on it.
+func (m *multiplex) letGo() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, each := range m.requests {
+		each.told.stop()
 	}
 }
 

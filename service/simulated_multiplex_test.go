@@ -79,7 +79,7 @@ func (c *simulatedCarrier) Recv() (*leasev1.MultiplexRequest, error) {
 // Send implements grpc.BidiStreamingServer.
 func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
 	if m.GetChecked() != nil { // so that others wait behind it while holds end
-		time.Sleep(time.Duration(c.slow.Int64N(int64(200 * time.Millisecond))))
+		time.Sleep(time.Duration(c.slow.Int64N(int64(600 * time.Millisecond))))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *simulatedCarrier) use() {
 // acquire acquires once, and asks for the lease again and again until that has ended; it returns whether its place has gone. Most of the ends
 // that the caller has not asked for it acknowledges, some time later.
 func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
-	asks, hears := time.Second/2+time.Duration(c.dice.Int64N(int64(5*time.Second))), c.dice.IntN(3) > 0
+	asks, hears := 3*time.Second/2+time.Duration(c.dice.Int64N(int64(5*time.Second))), c.dice.IntN(3) > 0
 	c.mu.Lock()
 	c.newest, c.gaveUp = c.newest+1, false
 	id := c.newest
