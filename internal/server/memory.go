@@ -28,10 +28,18 @@ type memory struct {
 
 	collecting *sync.Mutex
 	collected  *time.Time // last, because of us
+
+	sending *sending // large messages of streams that are on their way to the transport, and may not be in use yet
+}
+
+// A sending is so many bytes.
+type sending struct {
+	mu    sync.Mutex
+	bytes int
 }
 
 func newMemory(most int) memory {
-	return memory{most: most, inUse: heapInUse, live: heapLive, collecting: new(sync.Mutex), collected: new(time.Time)}
+	return memory{most: most, inUse: heapInUse, live: heapLive, collecting: new(sync.Mutex), collected: new(time.Time), sending: new(sending)}
 }
 
 // heapInUse counts what the process has allocated and not freed yet.
@@ -61,6 +69,35 @@ func (m memory) room(size int) error {
 		return nil
 	}
 	return service.MemoryLimit(m.most)
+}
+
+// reserve counts a stream's message of that size, which is about to be sent, until it has been: errMemoryLimit if it is large and there is no
+// memory for it beside the others.
+func (m memory) reserve(size int) (sent func(), err error) {
+	if m.most == 0 || size <= smallMessage {
+		return func() {}, nil
+	}
+	if !m.count(size) {
+		if m.collect(); !m.count(size) {
+			return nil, service.MemoryLimit(m.most)
+		}
+	}
+	return func() {
+		m.sending.mu.Lock()
+		defer m.sending.mu.Unlock()
+		m.sending.bytes -= size
+	}, nil
+}
+
+// count counts a message if there is memory for it.
+func (m memory) count(size int) bool {
+	m.sending.mu.Lock()
+	defer m.sending.mu.Unlock()
+	if m.inUse()+m.sending.bytes+size > m.most {
+		return false
+	}
+	m.sending.bytes += size
+	return true
 }
 
 // collect has garbage collected, which counts as in use until then, but not again and again.
@@ -124,14 +161,18 @@ type sparing struct {
 // SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: whoever sends
 // knows how long is too long.
 func (s sparing) SendMsg(message any) error {
-	for s.memory.check(message) != nil {
+	size := proto.Size(message.(proto.Message))
+	for {
+		if sent, err := s.memory.reserve(size); err == nil {
+			defer sent()
+			return s.ServerStream.SendMsg(message)
+		}
 		select {
 		case <-time.After(memoryPause):
 		case <-s.Context().Done():
 			return context.Cause(s.Context())
 		}
 	}
-	return s.ServerStream.SendMsg(message)
 }
 
 // memoryPause is how long a stream waits before it looks again whether there is memory.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,5 +78,37 @@ func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
 		used.Store(1 << 20)
 		same(t, "large, and never", stream.SendMsg(replyOf(900_000)), context.DeadlineExceeded)
 		same(t, "sent", taking.sent, 2)
+	})
+}
+
+// A slowStream takes its time with each message.
+type slowStream struct {
+	takingStream
+	most, now *atomic.Int64
+}
+
+func (s *slowStream) SendMsg(any) error {
+	if now := s.now.Add(1); now > s.most.Load() {
+		s.most.Store(now)
+	}
+	time.Sleep(time.Second)
+	s.now.Add(-1)
+	return nil
+}
+
+// Messages that are sent at once have room for all of them, though none is in use when they are looked at.
+func TestLargeMessagesAreNotAllLetThroughAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		m := newMemory(1 << 20)
+		m.inUse = func() int { return 0 }
+		var most, now atomic.Int64
+		var streams sync.WaitGroup
+		for range 20 {
+			stream := sparing{&slowStream{takingStream{ctx: t.Context()}, &most, &now}, m}
+			streams.Go(func() { same(t, "large", stream.SendMsg(replyOf(400_000)), nil) })
+		}
+		streams.Wait()
+		same(t, "at once", most.Load(), 2)
 	})
 }
