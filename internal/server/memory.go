@@ -162,17 +162,16 @@ type sparing struct {
 // knows how long is too long.
 func (s sparing) SendMsg(message any) error {
 	size := proto.Size(message.(proto.Message))
-	for {
-		if sent, err := s.memory.reserve(size); err == nil {
-			defer sent()
-			return s.ServerStream.SendMsg(message)
-		}
+	sent, err := s.memory.reserve(size)
+	for ; err != nil; sent, err = s.memory.reserve(size) {
 		select {
 		case <-time.After(memoryPause):
 		case <-s.Context().Done():
 			return context.Cause(s.Context())
 		}
 	}
+	defer sent()
+	return s.ServerStream.SendMsg(message)
 }
 
 // memoryPause is how long a stream waits before it looks again whether there is memory.
