@@ -84,9 +84,8 @@ java: build ## Check, test and pack the Java client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/java/check
 
 .PHONY: skew
-skew: build ## Play clients of the newest release against the sidecar of now, and the other way around; it takes that commit, and five minutes
-	@tools/need git python
-	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
+skew: build python-env ## Play clients of the newest release against the sidecar of now, and the other way around; it takes that commit, and five minutes
+	@tools/need git
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python tools/skew
 
 .PHONY: stubs
@@ -142,8 +141,7 @@ spec: python-env ## Check the models in TLA+, of sessions, locks, sequences and 
 # What the tests of the Python client take.
 .PHONY: python-env
 python-env:
-	@tools/need python
-	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
+	@clients/python/environment
 
 SCHEDULES ?= 60
 .PHONY: traces
@@ -184,9 +182,8 @@ chaos-rounds: conductor ## Play rounds of faults on real ensembles, and nothing 
 
 # The callers of other languages than Go.
 .PHONY: restart-callers
-restart-callers:
-	@tools/need python node java
-	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
+restart-callers: python-env
+	@tools/need node java
 	cd clients/typescript && npm ci --no-fund --no-audit --silent && npm run --silent build
 	cd clients/java && mvn --batch-mode --no-transfer-progress --quiet package -DskipTests && mvn --batch-mode --no-transfer-progress --quiet dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bin/callers
 	cp clients/java/target/sidekeeper-*[0-9].jar bin/callers
