@@ -31,7 +31,7 @@ func TestWhatSidecarsDoForTheClientsTheModelsDo(t *testing.T) { // beside no oth
 	} {
 		t.Run(client.name, func(t *testing.T) {
 			if client.command[0] == "" {
-				t.Skip("it takes -python, which `make spec` gives")
+				t.Fatal("missing: -python, which `make spec` gives")
 			}
 			t.Parallel()
 			steps := t.TempDir()

@@ -16,6 +16,15 @@ func Needs(t testing.TB, what string) {
 	}
 }
 
+// Lacks skips the test on a machine that lacks something, and says what. In CI, where nothing may be lacking, the test fails.
+func Lacks(t testing.TB, what ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
+}
+
 // AllNeed ends the program, as a success, with -short: all tests of a package need the same. It is for TestMain.
 func AllNeed(what string) {
 	flag.Parse()
