@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -99,27 +98,17 @@ func TestALeaseOnWhichNothingStandsSleepsUntilSomebodyAsks(t *testing.T) {
 // An asking is a lease's stream on which its caller asks.
 type asking struct {
 	*ringStream[*leasev1.MultiplexResponse]
-	requests chan *leasev1.MultiplexRequest
+	requests asked
 }
 
-func (s *asking) Recv() (*leasev1.MultiplexRequest, error) {
-	select {
-	case request, more := <-s.requests:
-		if !more {
-			return nil, io.EOF
-		}
-		return request, nil
-	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
-	}
-}
+func (s *asking) Recv() (*leasev1.MultiplexRequest, error) { return s.requests.next(s.ctx) }
 
 // Checks that wait for a lease to be proved again hold nothing up that is asked behind them.
 func TestALeaseThatSleepsIsClosedThoughChecksWait(t *testing.T) {
 	inSleep(t, func(p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
 		stream := &asking{
 			&ringStream[*leasev1.MultiplexResponse]{ctx: ctx, events: make(chan *leasev1.MultiplexResponse, 1000)},
-			make(chan *leasev1.MultiplexRequest, 1000),
+			make(asked, 1000),
 		}
 		closed := make(chan error, 1)
 		go func() {

@@ -44,7 +44,7 @@ type simulatedCarrier struct {
 	*play
 	ctx      context.Context
 	opened   chan string // the lease's id
-	requests chan *leasev1.MultiplexRequest
+	requests asked
 	closed   bool // nothing more is sent
 	dice     *rand.Rand
 	slow     *rand.Rand // the transport's
@@ -64,15 +64,20 @@ func (c *simulatedCarrier) Context() context.Context { return c.ctx }
 func (c *simulatedCarrier) SendHeader(metadata.MD) error { return nil }
 
 // Recv implements grpc.BidiStreamingServer.
-func (c *simulatedCarrier) Recv() (*leasev1.MultiplexRequest, error) {
+func (c *simulatedCarrier) Recv() (*leasev1.MultiplexRequest, error) { return c.requests.next(c.ctx) }
+
+// An asked is what a lease's stream is asked for, until it is closed.
+type asked chan *leasev1.MultiplexRequest
+
+func (a asked) next(ctx context.Context) (*leasev1.MultiplexRequest, error) {
 	select {
-	case request, more := <-c.requests:
+	case request, more := <-a:
 		if !more {
 			return nil, io.EOF
 		}
 		return request, nil
-	case <-c.ctx.Done():
-		return nil, c.ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -145,7 +150,7 @@ func (p *play) carry(over context.Context, host *simulatedHost, dice *rand.Rand)
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 		c := &simulatedCarrier{
 			play: p, ctx: ctx, dice: dice, slow: rand.New(rand.NewPCG(dice.Uint64(), 3)),
-			opened: make(chan string, 1), requests: make(chan *leasev1.MultiplexRequest, 1000),
+			opened: make(chan string, 1), requests: make(asked, 1000),
 		}
 		c.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
 		var using sync.WaitGroup
