@@ -264,10 +264,11 @@ func (c *simulatedCarrier) sends(request *leasev1.MultiplexRequest) {
 	}
 }
 
-// leaves closes the lease, or cancels its stream.
+// leaves closes the lease, or cancels its stream: the caller counts on nothing of it any more, whatever it is still told.
 func (c *simulatedCarrier) leaves(cancel func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.gaveUp = true
 	if c.holds != nil {
 		c.letGo(c.holds)
 	}
