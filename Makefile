@@ -145,10 +145,12 @@ python-env:
 
 SCHEDULES ?= 60
 .PHONY: traces
-traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
+traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage against the models, 5 rounds on real ensembles, and what sidecars do for each client; goes on where it was stopped. SCHEDULES=600 for more
+	@tools/need node java
 	@mkdir -p bin
+	cd clients/typescript && npm ci --no-fund --no-audit --silent && npx tsc
 	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report \
-		-python $(CURDIR)/.cache/python/bin/python
+		-python $(CURDIR)/.cache/python/bin/python -clients Go,Python,TypeScript,Java
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
