@@ -175,8 +175,16 @@ func runs() []run {
 
 		{name: "two callers", module: "Lock", bounds: lock, holds: excluded, eventual: []string{"TokensGrow"}},
 		{
-			name: "what is given up goes", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4"}),
+			name: "what is given up goes", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4", "About": `{"hold"}`}),
 			eventual: []string{"GivenUpPlacesGo", "NobodyWaitsForNobody"},
+		},
+		{
+			name: "what is given up goes, whatever was told", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4"}),
+			eventual: []string{"GivenUpPlacesGo", "NobodyWaitsForNobody"}, slow: true,
+		},
+		{
+			name: "what one caller gives up goes", module: "Lock", bounds: lock.with(bounds{"Callers": `{"a"}`}),
+			eventual: []string{"GivenUpPlacesGo"},
 		},
 		{name: "a lease's stream tells of a hold", module: "Lock", bounds: onLease, holds: excluded, eventual: []string{"TokensGrow"}},
 		{
@@ -208,7 +216,8 @@ func runs() []run {
 			name: "a session ends too early", module: "Lock", bounds: lock, mistake: "a session ends before what was told", refuted: "OneStreamHolds",
 		},
 		{
-			name: "a place is not looked for", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4"}), mistake: "does not look for its place",
+			name: "a place is not looked for", module: "Lock", mistake: "does not look for its place",
+			bounds:   lock.with(bounds{"MaxLog": "4", "About": "{}"}), // nobody needs to be told of anything
 			eventual: []string{"NobodyWaitsForNobody"}, refuted: "Temporal properties were violated",
 		},
 
