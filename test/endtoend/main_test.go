@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	rounds   = flag.Int("rounds", 3, "how often to run each fault that ends leases")
+	rounds   = flag.Int("rounds", 2, "how often to run each fault that ends leases: each time with another follower")
 	kills    = flag.Int("kills", 500, "how many callers and sidecars to kill at random moments")
 	crowd    = flag.Int("members", 40, "how many members a group has while things are killed")
 	watchers = flag.Int("watchers", 12, "how many watch them")
