@@ -30,9 +30,13 @@ type Session interface {
 	// ValidFor is how long the session is certainly this caller's; 0 when it is not any more.
 	ValidFor() time.Duration
 
-	// Asleep says whether the session is kept but not proved, which it may be while nothing stands on it and nobody has counted on it for its
-	// timeout. Its validity is 0 then, until Prove has been called or something has been made on it.
+	// Asleep says whether the session is kept but not proved, which it may be when nothing has stood on it for its timeout. Its validity is 0
+	// then, until Prove has been called or something has been made on it.
 	Asleep() bool
+
+	// AssuredFor is how long whoever asks may count on the session: ValidFor or, while it sleeps, for how long whatever will stand on it will be
+	// valid at least.
+	AssuredFor() time.Duration
 
 	// Suspended says whether a heartbeat is late, with a channel that is closed when that changes.
 	Suspended() (bool, <-chan struct{})
@@ -228,7 +232,7 @@ func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
 			s.warned = s.warned && !tells
 			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), tells
 		}
-		remaining := s.lease.tell(caller.Of(ctx))
+		remaining := s.lease.tell(caller.Of(ctx), s.lease.session.ValidFor())
 		s.warned = s.warned || remaining > 0
 		return s.words(leaseEvent{suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}), remaining > 0
 	})
@@ -239,8 +243,7 @@ func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest)
 	if err != nil {
 		return nil, err
 	}
-	found.wake(ctx)
-	validFor := found.tell(caller.Of(ctx))
+	validFor := found.tell(caller.Of(ctx), found.session.AssuredFor())
 	if err := found.lost(); err != nil {
 		return nil, err
 	}

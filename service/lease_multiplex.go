@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -42,7 +43,6 @@ type multiplex struct {
 	requests map[uint64]*started // those that have not gone
 	over     bool                // nothing starts any more
 	silent   bool                // nothing is told any more
-	checks   []uint64            // that wait until the lease does not sleep
 
 	telling sync.WaitGroup // requests whose end has not been told
 	running sync.WaitGroup // requests that have not gone
@@ -133,7 +133,7 @@ func (m *multiplex) read() error {
 			return nil
 		case err != nil:
 			return err
-		case m.unsent() > mostUnsent:
+		case m.box.unsent() > mostUnsent:
 			return errSlowReader
 		}
 		switch of := message.GetRequest().(type) {
@@ -154,6 +154,15 @@ func (m *multiplex) read() error {
 			return err
 		}
 	}
+}
+
+// check answers for how long the lease is valid. What is told is noted before it leaves.
+func (m *multiplex) check(id uint64) {
+	m.box.add(func() (*leasev1.MultiplexResponse, bool) {
+		validFor := m.lease.tell(caller.Of(m.ctx), m.lease.session.AssuredFor())
+		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(validFor)}
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true
+	}, nil)
 }
 
 // start begins a request; of one that was begun before the sidecar was started, claimed is what is left.

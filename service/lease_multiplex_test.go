@@ -213,13 +213,13 @@ type haltingSession struct {
 	halt chan chan struct{}
 }
 
-func (s *haltingSession) ValidFor() time.Duration {
+func (s *haltingSession) AssuredFor() time.Duration {
 	select {
 	case over := <-s.halt:
 		<-over
 	default:
 	}
-	return s.Session.ValidFor()
+	return s.Session.AssuredFor()
 }
 
 // heldEvents tells when a hold has ended.

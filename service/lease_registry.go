@@ -117,36 +117,14 @@ func (l *lease) lostLocked() error {
 	}
 }
 
-// tell is validFor, noted as told to whoever asks. What is noted before the lease has ended, is in the account of all that
-// stands on it.
-func (l *lease) tell(to caller.Caller) time.Duration {
-	validFor := l.session.ValidFor()
+// tell notes what is told of the lease's validity to whoever asks, and returns it; 0 if the lease has ended. What is noted before that is in the
+// account of all that stands on it.
+func (l *lease) tell(to caller.Caller, validFor time.Duration) time.Duration {
 	l.told.note(to, validFor)
 	if l.lost() != nil {
 		return 0
 	}
 	return max(0, validFor)
-}
-
-// longestWaking is how long a lease that sleeps may take to be proved again when its caller asks for how long it is valid.
-func (l *lease) longestWaking() time.Duration { return max(time.Second, l.session.Timeout()/5) }
-
-// rouse keeps a lease from falling asleep for its ttl, and says whether it sleeps already.
-func (l *lease) rouse() (asleep bool) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = l.session.Prove(now)
-	return l.session.Asleep()
-}
-
-// wake keeps a lease from falling asleep for its ttl, and has one that sleeps proved again, unless contact is missing.
-func (l *lease) wake(ctx context.Context) {
-	if !l.rouse() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.longestWaking())
-	defer cancel()
-	_ = l.session.Prove(ctx) // whatever becomes of it, the validity says
 }
 
 // validFor is how long the lease is certainly its caller's, counted from before the call.

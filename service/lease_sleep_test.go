@@ -9,13 +9,14 @@ import (
 	"google.golang.org/grpc/stats"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // inSleep runs a test with a sidecar on a simulated ensemble, whose leases sleep after a timeout.
-func inSleep(t *testing.T, test func(p *play, host *simulatedHost, leases *leaseService, ctx context.Context)) {
+func inSleep(t *testing.T, test func(t *testing.T, p *play, host *simulatedHost, leases *leaseService, ctx context.Context)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		p := &play{T: t, dice: rand.New(rand.NewPCG(1, 0)), open: map[*simulatedStream]bool{}, ensemble: simulation.New(simulation.Options{})}
@@ -25,7 +26,7 @@ func inSleep(t *testing.T, test func(p *play, host *simulatedHost, leases *lease
 		defer host.stop(0)
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(from(t.Context()), nil))
 		defer cancel()
-		test(p, host, &leaseService{services: host.sidecar.Load().Services}, ctx)
+		test(t, p, host, &leaseService{services: host.sidecar.Load().Services}, ctx)
 	})
 }
 
@@ -47,50 +48,70 @@ func wantLease(t *testing.T, leases *leaseService, state leasev1.State, valid bo
 	}
 }
 
-// A lease on which nothing stands is proved again for whoever asks for how long it is valid; nobody is told of contact that it does not need.
-func TestALeaseOnWhichNothingStandsSleepsUntilSomebodyAsks(t *testing.T) {
-	inSleep(t, func(p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
-		stream := &ringStream[*leasev1.OpenResponse]{ctx: ctx, events: make(chan *leasev1.OpenResponse, 1000)}
+// A lease on which nothing stands sleeps, whoever asks for how long he may count on it, and what is acquired on it is valid for as long as he was
+// told. Nobody is told of contact that it does not need.
+func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
+	inSleep(t, func(t *testing.T, p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
+		stream := &asking{
+			&ringStream[*leasev1.MultiplexResponse]{ctx: ctx, events: make(chan *leasev1.MultiplexResponse, 1000)},
+			make(asked, 1000),
+		}
+		closed := make(chan error, 1)
 		go func() {
-			_ = leases.Open(&leasev1.OpenRequest{}, stream)
+			closed <- leases.Multiplex(stream)
 			caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 		}()
+		stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
 		id := (<-stream.events).GetOpened().GetLeaseId()
-		check := func(least, patience time.Duration) {
+		var until time.Time
+		asks := func(over time.Duration) {
 			t.Helper()
-			began := time.Now()
-			told, err := leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
-			if valid := told.GetValidFor().AsDuration(); err != nil || valid < least || (valid > 0) != (least > 0) || time.Since(began) > patience {
-				p.Errorf("valid for %v after %v, %v", valid, time.Since(began), err)
+			for end := time.Now().Add(over); time.Now().Before(end); time.Sleep(host.timeout / 20) {
+				told, err := leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
+				stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: 1}}}
+				began := time.Now()
+				also := (<-stream.events).GetChecked().GetValidFor().AsDuration()
+				until = time.Now().Add(also)
+				if valid := told.GetValidFor().AsDuration(); err != nil || min(valid, also) < host.timeout/5 || time.Since(began) > time.Millisecond {
+					t.Fatalf("valid for %v and %v, told after %v, %v", valid, also, time.Since(began), err)
+				}
 			}
 		}
-		const soon = 50 * time.Millisecond
-		check(time.Second/2, soon)
-		wantLease(p.T, leases, leasev1.State_STATE_CONNECTED, true)
-		for range 10 {
-			time.Sleep(host.timeout * 2 / 3)
-			check(time.Second/2, soon)
-		}
-		for range 3 {
-			time.Sleep(2 * host.timeout)
-			wantLease(p.T, leases, leasev1.State_STATE_SLEEPING, false)
+		asks(host.timeout / 2)
+		wantLease(t, leases, leasev1.State_STATE_CONNECTED, true)
+		for request := range uint64(3) {
+			asks(2 * host.timeout)
+			wantLease(t, leases, leasev1.State_STATE_SLEEPING, false)
 			if summary := leases.services.LeaseSummary(); summary.Any {
-				p.Errorf("a lease that sleeps is taken for one that is valid for %v", summary.MinValid)
+				t.Errorf("a lease that sleeps is taken for one that is valid for %v", summary.MinValid)
 			}
 			if shown := leases.services.Snapshot().Leases; len(shown) != 1 || !shown[0].Sleeping {
-				p.Errorf("shown: %+v", shown)
+				t.Errorf("shown: %+v", shown)
 			}
-			check(time.Second/2, soon)
-			wantLease(p.T, leases, leasev1.State_STATE_CONNECTED, true)
+			acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "bed"}}
+			start := &leasev1.Start{RequestId: request + 1, Request: acquire}
+			stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}}
+			if granted := (<-stream.events).GetEvent().GetAcquire().GetGranted(); granted == nil {
+				t.Fatal("not granted")
+			}
+			lease := leases.services.leases.all()[0]
+			if valid, told := lease.validFor(), time.Until(until); valid < told {
+				t.Errorf("valid for %v where %v was told", valid, told)
+			}
+			asks(2 * host.timeout)
+			wantLease(t, leases, leasev1.State_STATE_CONNECTED, true)
+			stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: request + 1}}}
+			if ended := (<-stream.events).GetEnded(); ended.GetRequestId() != request+1 || ended.GetCode() != 0 {
+				t.Fatalf("ended: %v", ended)
+			}
 		}
-		time.Sleep(2 * host.timeout)
+		asks(2 * host.timeout)
 		p.cutOff()
-		check(0, max(time.Second, host.timeout/5)+soon)
-		p.ensemble.Heal()
-		time.Sleep(host.timeout)
-		check(time.Second/2, soon)
-		if len(stream.events) > 0 {
-			p.Errorf("told: %v", <-stream.events)
+		asks(2 * host.timeout)
+		wantLease(t, leases, leasev1.State_STATE_SUSPENDED, false)
+		close(stream.requests)
+		if err := <-closed; err != nil || len(stream.events) > 0 {
+			t.Errorf("%v, and it was told of %d other things", err, len(stream.events))
 		}
 	})
 }
@@ -102,42 +123,3 @@ type asking struct {
 }
 
 func (s *asking) Recv() (*leasev1.MultiplexRequest, error) { return s.requests.next(s.ctx) }
-
-// Checks that wait for a lease to be proved again hold nothing up that is asked behind them.
-func TestALeaseThatSleepsIsClosedThoughChecksWait(t *testing.T) {
-	inSleep(t, func(p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
-		stream := &asking{
-			&ringStream[*leasev1.MultiplexResponse]{ctx: ctx, events: make(chan *leasev1.MultiplexResponse, 1000)},
-			make(asked, 1000),
-		}
-		closed := make(chan error, 1)
-		go func() {
-			closed <- leases.Multiplex(stream)
-			caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
-		}()
-		stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
-		<-stream.events
-		ask := func() {
-			for id := range uint64(5) {
-				check := &leasev1.CheckValidity{CheckId: id}
-				stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: check}}
-			}
-		}
-		time.Sleep(2 * host.timeout)
-		ask()
-		for id := range uint64(5) {
-			if checked := (<-stream.events).GetChecked(); checked.GetCheckId() != id || checked.GetValidFor().AsDuration() <= 0 {
-				p.Errorf("checked: %v", checked)
-			}
-		}
-		time.Sleep(2 * host.timeout)
-		p.cutOff()
-		ask()
-		time.Sleep(time.Second / 2)
-		close(stream.requests)
-		began := time.Now()
-		if err := <-closed; err != nil || time.Since(began) > time.Second/4 {
-			p.Errorf("%v after %v", err, time.Since(began))
-		}
-	})
-}

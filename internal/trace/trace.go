@@ -20,7 +20,7 @@ const (
 	Proved   Kind = "proved"   // a transaction of the session was answered
 	Read     Kind = "read"     // a heartbeat of the session's was answered that is a plain read
 	Vouched  Kind = "vouched"  // a request of the session counts by a transaction of another one
-	Slept    Kind = "slept"    // nothing stands on the session, and nobody counts on it
+	Slept    Kind = "slept"    // nothing has stood on the session for its timeout
 	Woken    Kind = "woken"    // it is proved again
 	Closing  Kind = "closing"  // whoever has the session gives it up
 	Over     Kind = "over"     // the session has ended here: nothing more is written on it

@@ -85,10 +85,14 @@
 //
 // # Sessions that sleep
 //
-// A session on which nothing stands, and which nobody has counted on for a timeout (Config.Sleep), sleeps: its heartbeats are plain reads, for
-// which its server reports it to the leader, and which prove nothing. It is not valid then: nobody is told anything that rests on it. It is
-// not over either, for there is nothing that its end would give to others. So it is not lost while contact is missing, and its end, if the
-// ensemble has expired it, is learned from the ensemble.
+// A session on which nothing has stood for a timeout (Config.Sleep) sleeps: its heartbeats are plain reads, for which its server reports it to
+// the leader, and which prove nothing. It is not valid then: nothing is granted that rests on it. It is not over either, for there is nothing
+// that its end would give to others. So it is not lost while contact is missing, and its end, if the ensemble has expired it, is learned from
+// the ensemble.
+//
+// Whoever asks for how long he may count on it is told so all the same (AssuredFor), and does not wake it: if nothing will have been made on it
+// by then, there is nothing that he counts on in vain. If something will, it will not be granted before the session is valid again, and that it
+// is not before its deadline is as late as whatever was told. So each caller counts on what he has for no longer than it is proved.
 //
 // Whoever makes something on it, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it is valid again
 // when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do not ask for

@@ -100,6 +100,11 @@ func (s *Session) Err() error {
 func (s *Session) ValidFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.validFor()
+}
+
+// validFor is ValidFor. The lock is held.
+func (s *Session) validFor() time.Duration {
 	if s.closing || s.err != nil || s.asleep {
 		return 0
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
-// A slumber is whether a session sleeps: nothing stands on it and nobody has counted on it for a timeout, so that it sends plain reads alone,
-// which the ensemble keeps it for and which commit nothing. See the package comment. The session's lock guards it.
+// A slumber is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, which the ensemble keeps it
+// for and which commit nothing. See the package comment. The session's lock guards it.
 type slumber struct {
-	asleep bool
-	wanted instant // when somebody began to count on the session last
-	due    instant // by when it must be proved: a lifetime after something was made on it as it slept
+	asleep  bool
+	wanted  instant // when something was made on the session last, or was given up, or was to be proved for
+	due     instant // by when it must be proved: a lifetime after something was made on it as it slept
+	assured instant // until when whoever has asked as it slept counts on what will stand on it
 }
 
 // never is an instant that does not come.
@@ -39,12 +40,12 @@ func (s *Session) maySleep() bool {
 	return s.client.config.Sleep && s.birth != nil && !s.brief && !s.proof.static && s.err == nil && !s.closing && !s.suspended && !s.doubted
 }
 
-// isUnused says whether nothing stands on the session, and nobody has counted on it for a timeout. The lock is held.
+// isUnused says whether nothing has stood on the session for a timeout, and nobody has had it proved. The lock is held.
 func (s *Session) isUnused(now instant) bool {
 	return s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
 }
 
-// want notes that somebody counts on the session from now on, and has it proved again if it sleeps. The lock is held.
+// want notes that something is to stand on the session from now on, and has it proved again if it sleeps. The lock is held.
 func (s *Session) want() {
 	s.wanted = s.now()
 	if s.asleep {
@@ -52,9 +53,12 @@ func (s *Session) want() {
 	}
 }
 
-// arise ends the sleep of a session that is proved for as long as it takes to prove it again. The lock is held.
+// arise ends the sleep of a session that is proved for as long as it takes to prove it again, and for as long as anybody was told. The lock is
+// held.
 func (s *Session) arise() {
-	if left := s.validUntil().since(s.now()); s.asleep && !s.closing && s.err == nil && left >= min(s.least, 2*s.interval) {
+	until := s.validUntil()
+	left := until.since(s.now())
+	if s.asleep && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
 		s.asleep = false
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)
@@ -82,6 +86,18 @@ func (s *Session) overAt() instant {
 		return s.due
 	}
 	return never
+}
+
+// AssuredFor is for how long a caller may count on the session who asks: as long as it is valid or, while it sleeps, as what will stand on it
+// will be valid at least. Nothing stands on it then that its end would give to others.
+func (s *Session) AssuredFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asleep || s.closing || s.err != nil {
+		return s.validFor()
+	}
+	s.assured = s.now().add(s.least)
+	return s.least
 }
 
 // Asleep says whether the session sleeps, or has not been proved since it did.

@@ -42,6 +42,10 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestASessionThatSleepsCommitsNothing").saying("not valid while something stands on it")},
 	},
 	{
+		ID: "H9", Bug: "a session that has slept is valid again for less than those were told who have asked meanwhile",
+		Catchers: []Catcher{simulated("TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold").saying("was told")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

@@ -26,13 +26,20 @@ func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness, servers ...str
 // newIdler is a session on which nothing stands.
 func newIdler(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
 	t.Helper()
+	return newIdlerOf(t, e, w, short, servers...)
+}
+
+func newIdlerOf(
+	t *testing.T, e *simulation.Ensemble, w *witness, timeout time.Duration, servers ...string,
+) (*zookeeper.Client, *zookeeper.Session) {
+	t.Helper()
 	all := len(servers) == 0
 	if all {
 		servers = e.Addresses()
 	}
 	began := time.Now()
 	client, err := zookeeper.New(zookeeper.Config{
-		Servers: servers, SessionTimeout: short, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+		Servers: servers, SessionTimeout: timeout, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
 		Directories: []string{"/locks"}, FollowServers: all, Sleep: true,
 		Dial: e.Dialer(0), Clock: func() time.Duration { return time.Since(began) },
 	})
@@ -248,5 +255,44 @@ func TestASessionThatSleepsIsNotLostForBeingAskedWithoutContact(t *testing.T) {
 				t.Error(s.Err())
 			}
 		})
+	}
+}
+
+// Whoever asks for how long he may count on a session that sleeps does not wake it, and is granted nothing on it for less than he was told.
+func TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold(t *testing.T) {
+	for _, timeout := range []time.Duration{short, 15 * time.Second} {
+		for step := range 90 {
+			inBubble(t, simulation.Options{Seed: uint64(step)}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				client, s := newIdlerOf(t, e, w, timeout)
+				defer client.Close()
+				defer w.close(s)
+				var until time.Time
+				begins := time.Now().Add(timeout + timeout*time.Duration(step)/72)
+				for ; time.Now().Before(begins); time.Sleep(timeout / 100) {
+					asleep, told := s.Asleep(), s.AssuredFor()
+					if until = time.Now().Add(told); told < timeout/5 || asleep && !s.Asleep() {
+						t.Fatalf("told %v, asleep: %v, and then: %v", told, asleep, s.Asleep())
+					}
+				}
+				began, granted := time.Now(), make(chan error, 1)
+				go func() {
+					place, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{})
+					if err == nil {
+						_, err = acquire(t.Context(), place)
+					}
+					granted <- err
+				}()
+				for err, over := error(nil), false; !over; {
+					select {
+					case err = <-granted:
+						over = true
+					case <-time.After(100 * time.Microsecond):
+					}
+					if valid, told := s.ValidFor(), time.Until(until); err != nil || !s.Asleep() && valid < told || time.Since(began) > 200*time.Millisecond {
+						t.Fatalf("%v after %v, valid for %v where %v was told", err, time.Since(began), valid, told)
+					}
+				}
+			})
+		}
 	}
 }

@@ -54,7 +54,7 @@ Take(s) ==
          /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>
     [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
     [] Step.kind = "slept" -> standing = "alive" /\ UNCHANGED variables
-    [] Step.kind = "woken" -> standing = "asleep" /\ Step.clock < deadline[s] /\ UNCHANGED variables
+    [] Step.kind = "woken" -> standing = "asleep" /\ Step.clock < deadline[s] /\ Step.until <= deadline[s] + 1 /\ UNCHANGED variables
     [] Step.kind = "ended" ->
          /\ expired' = [expired EXCEPT ![s] = TRUE] /\ clock' = Step.clock
          /\ UNCHANGED <<leader, links, following, touched, expiry, now, lost, sidecar, deaths>>

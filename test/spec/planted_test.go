@@ -209,6 +209,9 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	underWay[0].Heartbeat, underWay[1].Heartbeat = true, true
 	slept, once, twice := traces.SessionStep{Kind: "slept"}, proved(8_000_000, 8_010_000, 3_920_001), proved(8_020_000, 8_030_000, 9_920_000)
 	woken := func(clock int64) traces.SessionStep { return traces.SessionStep{Kind: "woken", Clock: clock} }
+	assured := func(until int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "woken", Clock: 8_040_000, Until: until}
+	}
 	late := back
 	late.Until = 3_500_000 + 3_920_000
 	planted := []struct {
@@ -236,6 +239,8 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"a session that sleeps is proved again", ending(slept, read(6_000_000), once, twice, woken(8_040_000), over, end), 0},
 		{"a session that sleeps is awake before it is proved", ending(slept, read(6_000_000), once, woken(8_010_000)), 8},
 		{"a session that is awake again is ended", ending(slept, read(6_000_000), once, twice, woken(8_040_000), end), 10},
+		{"a session is proved for as long as was told while it slept", ending(slept, read(6_000_000), once, twice, assured(9_920_000), over, end), 0},
+		{"a session is proved for less than was told while it slept", ending(slept, read(6_000_000), once, twice, assured(9_921_000)), 9},
 		{"a session that sleeps is ended before what was believed is over", ending(slept, traces.SessionStep{Kind: "ended", Clock: 3_900_000}), 6},
 		{"a session is ended that is not over", without(proven(), 5), 6},
 		{"a session is ended before what was believed is over", changed(proven(), 6, traces.SessionStep{Kind: "ended", Clock: 4_919_999}), 7},

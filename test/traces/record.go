@@ -70,7 +70,7 @@ func (r *Recorder) Step(s trace.Step) {
 	switch s.Kind {
 	case trace.Granted:
 		line.Clock = r.clock(r.owners[s.Place])
-	case trace.Promised:
+	case trace.Promised, trace.Woken:
 		line.Clock = r.clock(s.Session)
 	}
 	r.note(line)

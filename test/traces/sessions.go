@@ -27,6 +27,9 @@ type SessionTrace struct {
 	began time.Duration
 	busy  map[string]bool // with what else than heartbeats: see place
 	other bool            // with what nobody tells of
+
+	asleep  bool
+	assured time.Duration // until when whoever has asked as it slept was told that he may count on it
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
@@ -45,6 +48,8 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == trace.Opened:
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
 			known[line.Session].Steps = known[line.Session].with(line)
+		case session != nil && session.asleep && line.Kind == trace.Promised && line.Token == 0:
+			session.assured = max(session.assured, line.Clock+line.Until)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Kind == elsewhere:
 			session.other = true
@@ -54,6 +59,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Place != "":
 			session.place(line)
 		default:
+			line = session.sleeps(line)
 			session.Steps = session.with(line)
 			if by := others[line.By]; line.Kind == trace.Vouched && by != nil {
 				last := &session.Steps[len(session.Steps)-1]
@@ -67,6 +73,17 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 	}
 	slices.SortStableFunc(cut, func(a, b SessionTrace) int { return -cmp.Compare(a.worth(), b.worth()) })
 	return cut
+}
+
+// sleeps takes in that the session sleeps, or that it is awake: until then at least whoever has asked meanwhile counts on it.
+func (t *SessionTrace) sleeps(line Line) Line {
+	switch line.Kind {
+	case trace.Slept:
+		t.asleep, t.assured = true, 0
+	case trace.Woken:
+		t.asleep, line.Until = false, t.assured
+	}
+	return line
 }
 
 // with is its steps and this one.

@@ -200,6 +200,9 @@ func (s *Session) Prove(ctx context.Context) error {
 // Asleep implements service.Session. It never sleeps.
 func (s *Session) Asleep() bool { return false }
 
+// AssuredFor is ValidFor: it never sleeps.
+func (s *Session) AssuredFor() time.Duration { return s.ValidFor() }
+
 func (s *Session) over() over { return over{done: s.done, why: s.Err} }
 
 // Children implements recipes.Tree.

@@ -40,8 +40,8 @@ const (
 	State_STATE_CONNECTED State = 1
 	// A heartbeat is late. What the lease owns is still the caller's until the validity expires.
 	State_STATE_SUSPENDED State = 2
-	// Nothing stands on the lease, and nobody has asked for its validity for its ttl: it is kept, and proves nothing, which costs the ensemble
-	// nothing. It is proved again before anything is told that rests on it.
+	// Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits nothing. It is proved again before
+	// anything is told that rests on it.
 	State_STATE_SLEEPING State = 3
 )
 
@@ -1348,8 +1348,8 @@ type Checked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `check`.
 	CheckId uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
-	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. 0 if it sleeps and
-	// cannot be proved now.
+	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. Of a lease that
+	// sleeps, on which nothing stands: whatever will be acquired with it is the caller's for as long at least.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1448,7 +1448,7 @@ func (x *CheckRequest) GetLeaseId() string {
 // CheckResponse says how long a lease is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The lease is proved to be the caller's for this long after the request was sent. 0 if it sleeps and cannot be proved now.
+	// Always set. The lease is proved to be the caller's for this long after the request was sent. Of one that sleeps: see Check.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -37,11 +37,10 @@ const (
 // acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
 type LeaseServiceClient interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-	// candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
-	// validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
-	// is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
-	// it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
+	// lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
+	// sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+	// anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
 	// The stream ends with
 	//
@@ -72,8 +71,8 @@ type LeaseServiceClient interface {
 	//	and with all that Open ends with.
 	Multiplex(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MultiplexRequest, MultiplexResponse], error)
 	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-	// was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-	// fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
+	// was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
+	// returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -172,11 +171,10 @@ func (c *leaseServiceClient) List(ctx context.Context, in *ListRequest, opts ...
 // acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
 type LeaseServiceServer interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-	// candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
-	// validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
-	// is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
-	// it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
+	// lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
+	// sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+	// anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
 	// The stream ends with
 	//
@@ -207,8 +205,8 @@ type LeaseServiceServer interface {
 	//	and with all that Open ends with.
 	Multiplex(grpc.BidiStreamingServer[MultiplexRequest, MultiplexResponse]) error
 	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-	// was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-	// fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
+	// was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
+	// returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

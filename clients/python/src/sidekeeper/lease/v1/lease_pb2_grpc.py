@@ -70,11 +70,10 @@ class LeaseServiceServicer(object):
 
     def Open(self, request, context):
         """Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-        `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-        candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
-        validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
-        is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
-        it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+        `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
+        lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
+        sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+        anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
 
         The stream ends with
         OK: closed through Close.
@@ -113,8 +112,8 @@ class LeaseServiceServicer(object):
 
     def Check(self, request, context):
         """Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-        was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-        fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
+        was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
+        returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
 
         ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

@@ -35,8 +35,8 @@ export enum State {
   /** SUSPENDED - A heartbeat is late. What the lease owns is still the caller's until the validity expires. */
   SUSPENDED = 2,
   /**
-   * SLEEPING - Nothing stands on the lease, and nobody has asked for its validity for its ttl: it is kept, and proves nothing, which costs the ensemble
-   * nothing. It is proved again before anything is told that rests on it.
+   * SLEEPING - Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits nothing. It is proved again before
+   * anything is told that rests on it.
    */
   SLEEPING = 3,
   UNRECOGNIZED = -1,
@@ -293,8 +293,8 @@ export interface Checked {
   /** Always set. From `check`. */
   checkId: bigint;
   /**
-   * Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. 0 if it sleeps and
-   * cannot be proved now.
+   * Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. Of a lease that
+   * sleeps, on which nothing stands: whatever will be acquired with it is the caller's for as long at least.
    */
   validFor: Duration | undefined;
 }
@@ -307,7 +307,7 @@ export interface CheckRequest {
 
 /** CheckResponse says how long a lease is valid. */
 export interface CheckResponse {
-  /** Always set. The lease is proved to be the caller's for this long after the request was sent. 0 if it sleeps and cannot be proved now. */
+  /** Always set. The lease is proved to be the caller's for this long after the request was sent. Of one that sleeps: see Check. */
   validFor: Duration | undefined;
 }
 
@@ -2615,11 +2615,10 @@ export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-   * candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
-   * validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
-   * is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
-   * it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
+   * lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
+   * sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+   * anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2668,8 +2667,8 @@ export const LeaseServiceService = {
   },
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-   * fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
+   * was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
+   * returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2722,11 +2721,10 @@ export const LeaseServiceService = {
 export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
-   * candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet), and whose
-   * validity nobody has asked for during its ttl, sleeps: the ensemble keeps it, it is not valid, and is not told of contact that is lost. It
-   * is proved again before a grant or anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where
-   * it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
+   * lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
+   * sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+   * anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2759,8 +2757,8 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   multiplex: handleBidiStreamingCall<MultiplexRequest, MultiplexResponse>;
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
-   * fifth of its ttl, and than a second, since the ensemble does not answer, it returns 0. Idempotent.
+   * was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
+   * returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
