@@ -92,7 +92,8 @@
 //
 // Whoever asks for how long he may count on it is told so all the same (AssuredFor), and does not wake it: if nothing will have been made on it
 // by then, there is nothing that he counts on in vain. If something will, it will not be granted before the session is valid again, and that it
-// is not before its deadline is as late as whatever was told. So each caller counts on what he has for no longer than it is proved.
+// is not before its deadline is as late as whatever was told. So each caller counts on what he has for no longer than it is proved. While it is
+// being woken nobody is told of a later instant than whoever has asked before, so that it must not be proved for longer and longer.
 //
 // Whoever makes something on it, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it is valid again
 // when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do not ask for

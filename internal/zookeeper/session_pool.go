@@ -194,6 +194,14 @@ func (p *PooledSession) ValidFor() time.Duration {
 	return p.Session.ValidFor()
 }
 
+// AssuredFor is 0 from Close on; see Session.AssuredFor.
+func (p *PooledSession) AssuredFor() time.Duration {
+	if p.isClosed() {
+		return 0
+	}
+	return p.Session.AssuredFor()
+}
+
 // Enqueue implements recipes.Session.
 func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (recipes.Enqueued, error) {
 	if err := p.enter(); err != nil {

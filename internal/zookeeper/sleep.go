@@ -13,7 +13,7 @@ type slumber struct {
 	asleep  bool
 	wanted  instant // when something was made on the session last, or was given up, or was to be proved for
 	due     instant // by when it must be proved: a lifetime after something was made on it as it slept
-	assured instant // until when whoever has asked as it slept counts on what will stand on it
+	assured instant // until when whoever has asked as it slept counts on what will stand on it; it stays as it is while the session is woken
 }
 
 // never is an instant that does not come.
@@ -47,9 +47,19 @@ func (s *Session) isUnused(now instant) bool {
 
 // want notes that something is to stand on the session from now on, and has it proved again if it sleeps. The lock is held.
 func (s *Session) want() {
-	s.wanted = s.now()
+	now := s.now()
 	if s.asleep {
+		s.assure(now)
 		s.summon()
+	}
+	s.wanted = now
+}
+
+// assure has whoever asks for how long he may count on a session that sleeps be told a while, unless it is being woken: then it would have to
+// be proved for longer and longer. The lock is held.
+func (s *Session) assure(now instant) {
+	if s.isUnused(now) {
+		s.assured = now.add(s.least)
 	}
 }
 
@@ -96,8 +106,9 @@ func (s *Session) AssuredFor() time.Duration {
 	if !s.asleep || s.closing || s.err != nil {
 		return s.validFor()
 	}
-	s.assured = s.now().add(s.least)
-	return s.least
+	now := s.now()
+	s.assure(now)
+	return max(0, s.assured.since(now))
 }
 
 // Asleep says whether the session sleeps, or has not been proved since it did.

@@ -46,6 +46,10 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold").saying("was told")},
 	},
 	{
+		ID: "H10", Bug: "a session that is woken must be proved for longer with each who asks meanwhile",
+		Catchers: []Catcher{simulated("TestASessionIsWokenOnASlowEnsembleThoughManyAsk").saying("it can no longer be proved alive")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

@@ -296,3 +296,35 @@ func TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold(t *testin
 		}
 	}
 }
+
+// However many ask while a session is woken, it takes no longer for that, also where each transaction takes long.
+func TestASessionIsWokenOnASlowEnsembleThoughManyAsk(t *testing.T) {
+	const timeout = 15 * time.Second
+	for seed := range uint64(40) {
+		inBubble(t, simulation.Options{Seed: seed, Latency: 500 * time.Millisecond}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			client, s := newIdlerOf(t, e, w, timeout)
+			defer client.Close()
+			defer w.close(s)
+			time.Sleep(2*timeout + time.Duration(seed)*97*time.Millisecond)
+			if !s.Asleep() {
+				t.Fatal("awake")
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go func() {
+				for ctx.Err() == nil {
+					s.AssuredFor()
+					time.Sleep(10 * time.Millisecond)
+				}
+			}()
+			began := time.Now()
+			place, err := bed.Join(ctx, s, recipes.Exclusive, recipes.About{})
+			if err == nil {
+				_, err = acquire(ctx, place)
+			}
+			if took := time.Since(began); err != nil || took > timeout/2 {
+				t.Errorf("%v after %v", err, took)
+			}
+		})
+	}
+}

@@ -49,7 +49,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session != nil && session.asleep && line.Kind == trace.Promised && line.Token == 0:
-			session.assured = max(session.assured, line.Clock+line.Until)
+			session.assured = max(session.assured, line.Clock+line.Until-composing)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Kind == elsewhere:
 			session.other = true
@@ -104,6 +104,9 @@ type voucher struct {
 	from, before    time.Duration
 	newest, decided time.Duration // when the newest transaction was sent and answered
 }
+
+// composing is how long it may take from when it was computed what is told until that is noted, where time goes by.
+const composing = 50 * time.Millisecond
 
 // never is later than anything that a trace tells of.
 const never = 30 * 24 * time.Hour
