@@ -48,8 +48,8 @@ func wantLease(t *testing.T, leases *leaseService, state leasev1.State, valid bo
 	}
 }
 
-// A lease on which nothing stands sleeps, whoever asks for how long he may count on it, and what is acquired on it is valid for as long as he was
-// told. Nobody is told of contact that it does not need.
+// A lease on which nothing stands sleeps, whoever asks for how long he may count on it, and what is acquired on it is valid for as long as he
+// was told. Nobody is told of contact that it does not need.
 func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
 	inSleep(t, func(t *testing.T, p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
 		stream := &asking{

@@ -248,3 +248,21 @@ func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing
 		t.Errorf("by a session that has come back: %+v", cut)
 	}
 }
+
+func TestATraceOfASessionThatIsAwakeTellsHowLongItMustBeValid(t *testing.T) {
+	r, now := NewRecorder(), 2*time.Second
+	r.Change(simulation.Change{Session: 1, Timeout: 4 * time.Second})
+	r.Step(trace.Step{Kind: trace.Opened, Session: 1, Sent: time.Second, Until: 5 * time.Second, Clock: func() time.Duration { return now }})
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 9 * time.Second}) // as it does not sleep
+	r.Step(trace.Step{Kind: trace.Slept, Session: 1})
+	now = 8 * time.Second
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: time.Second})
+	now = 8*time.Second + 500*time.Millisecond
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: time.Second / 4}) // which is over sooner
+	r.Step(trace.Step{Kind: trace.Woken, Session: 1})
+	r.Change(simulation.Change{Session: 1, Ended: true})
+	steps := Sessions(recorded(t, r))[0].Steps
+	if until := (8 * time.Second).Microseconds() - composing.Microseconds() + 1; len(steps) != 4 || steps[2].Until != until {
+		t.Errorf("%+v, want until %d", steps, until)
+	}
+}

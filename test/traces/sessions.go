@@ -27,16 +27,13 @@ type SessionTrace struct {
 	began time.Duration
 	busy  map[string]bool // with what else than heartbeats: see place
 	other bool            // with what nobody tells of
-
-	asleep  bool
-	assured time.Duration // until when whoever has asked as it slept was told that he may count on it
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
 // them have ended.
 func Sessions(lines []Line) (cut []SessionTrace) {
 	timeouts, known, others := map[int64]time.Duration{}, map[int64]*SessionTrace{}, map[int64]*voucher{}
-	for _, line := range lines {
+	for _, line := range assured(lines) {
 		if others[line.Session] == nil {
 			others[line.Session] = &voucher{}
 		}
@@ -48,8 +45,6 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == trace.Opened:
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
 			known[line.Session].Steps = known[line.Session].with(line)
-		case session != nil && session.asleep && line.Kind == trace.Promised && line.Token == 0:
-			session.assured = max(session.assured, line.Clock+line.Until-composing)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Kind == elsewhere:
 			session.other = true
@@ -59,7 +54,6 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Place != "":
 			session.place(line)
 		default:
-			line = session.sleeps(line)
 			session.Steps = session.with(line)
 			if by := others[line.By]; line.Kind == trace.Vouched && by != nil {
 				last := &session.Steps[len(session.Steps)-1]
@@ -75,15 +69,33 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 	return cut
 }
 
-// sleeps takes in that the session sleeps, or that it is awake: until then at least whoever has asked meanwhile counts on it.
-func (t *SessionTrace) sleeps(line Line) Line {
-	switch line.Kind {
-	case trace.Slept:
-		t.asleep, t.assured = true, 0
-	case trace.Woken:
-		t.asleep, line.Until = false, t.assured
+// assured are the lines, of which those that say that a session is awake say until when it must be valid.
+func assured(lines []Line) []Line {
+	lines, slumbers := slices.Clone(lines), map[int64]slumber{}
+	for i, line := range lines {
+		slumbers[line.Session], lines[i] = slumbers[line.Session].take(line)
 	}
-	return line
+	return lines
+}
+
+// A slumber is whether a session sleeps, and until when those count on it who have asked meanwhile.
+type slumber struct {
+	asleep  bool
+	assured time.Duration
+}
+
+// take takes in a line. That the session is awake says until when it must be valid.
+func (s slumber) take(line Line) (slumber, Line) {
+	switch {
+	case line.Kind == trace.Slept:
+		return slumber{asleep: true}, line
+	case line.Kind == trace.Woken:
+		line.Until = s.assured
+		return slumber{}, line
+	case s.asleep && line.Kind == trace.Promised && line.Token == 0:
+		s.assured = max(s.assured, line.Clock+line.Until-composing)
+	}
+	return s, line
 }
 
 // with is its steps and this one.
