@@ -30,7 +30,7 @@ func TestWhatSidecarsDoForTheClientsTheModelsDo(t *testing.T) { // beside no oth
 		folder  string
 		command []string
 	}{
-		"Go":         {"../goclient", []string{"go", "test", "-count=1", "-vet=off", ".", "-run=^TestConformance$", "-orderly", "-sidecar=" + sidecar}},
+		"Go":         {"../goclient", []string{"go", "test", "-count=1", ".", "-run=^TestConformance$", "-orderly", "-sidecar=" + sidecar}},
 		"Python":     {"../../clients/python", []string{interpreter(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_conformance.py"}},
 		"TypeScript": {"../../clients/typescript", []string{"node", "--test", "dist/test/conformance.test.js"}},
 		"Java":       {"../../clients/java", []string{"mvn", "--batch-mode", "--quiet", "test", "-Dtest=ConformanceTest"}},
