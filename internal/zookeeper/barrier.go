@@ -111,6 +111,13 @@ func (s *Session) validUntil() instant {
 	return min(s.proof.deadline, s.barrier.add(s.proof.lifetime()))
 }
 
+// promisesWithin says whether nobody was told of a validity that ends later than a place bounds it that nobody had asked for by then.
+func (s *Session) promisesWithin(unasked instant) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.proof.deadline, s.assured) <= unasked.add(s.proof.lifetime())
+}
+
 // overdue is why the session is over if its time is. The lock is held.
 func (s *Session) overdue() error {
 	if s.validUntil() < s.proof.deadline {

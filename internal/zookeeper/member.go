@@ -41,13 +41,13 @@ func (s *Session) Create(
 }
 
 // createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
-// this session's, it is what was made here, for no other request of this session can be under way (see inspect). It was not
-// there before sent.
+// this session's, it is what was made here, for no other request of this session can be under way (see inspect). Nobody had asked for its end
+// at unasked.
 func (s *Session) createMember(
 	ctx context.Context, member string, data []byte, guards []recipes.Guard,
-) (stat *zk.Stat, sent instant, err error) {
+) (stat *zk.Stat, unasked instant, err error) {
 	for {
-		sent = s.now()
+		sent := s.now()
 		stat, err := s.tryCreate(ctx, member, data, guards)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
@@ -55,12 +55,33 @@ func (s *Session) createMember(
 				return nil, 0, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			stat, err := s.inspectOwn(ctx, member)
+			stat, unasked, err := s.findMember(ctx, member)
 			if !errors.Is(err, recipes.ErrNoNode) {
-				return stat, sent, err
+				return stat, max(sent, unasked), err
 			}
 		default:
 			return stat, sent, err
+		}
+	}
+}
+
+// findMember looks for a member whose making was not answered. Until it is found, callers are told of validities that it does not bound: so it
+// is looked for until none of them ends later than it could be asked for. One whose end somebody has asked for already is deleted, as if it had
+// not been made: nobody was told of it.
+func (s *Session) findMember(ctx context.Context, member string) (stat *zk.Stat, unasked instant, err error) {
+	for {
+		looked := s.now()
+		stat, err := s.inspectOwn(ctx, member)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case stat.Version != memberVersion:
+			if err := s.deleteOwn(ctx, member); err != nil {
+				return nil, 0, err
+			}
+			return nil, 0, recipes.ErrNoNode
+		case s.promisesWithin(looked):
+			return stat, looked, nil
 		}
 	}
 }

@@ -211,6 +211,10 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor").saying("longer than a mark allows")},
 	},
 	{
+		ID: "R14", Bug: "a member whose making was not answered bounds what was told since by when it was first asked for",
+		Catchers: []Catcher{simulated("TestAMemberThatIsFoundBoundsNothingThatWasTold").saying("was told")},
+	},
+	{
 		ID: "M32", Bug: "the WriteLock that comes with ZooKeeper is not waited for, nor are the contenders of its manual",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestForeignContendersAreWaitedFor", Complaint: "are holding; want waiting"}},
 	},
