@@ -117,8 +117,9 @@
 // where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which whoever
 // has the place has seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of them in as many requests as it
 // takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier or, where that was not
-// answered, the look that has found it as it was made: what was told meanwhile, which no barrier bounded, ends no later. A place is covered while
-// it waits, so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer data.
+// answered, the look that has found it as it was made: what was told meanwhile, which no barrier bounded, ends no later. A place is covered
+// while it waits, so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer
+// data.
 //
 // Why: let the end of place p be asked for in version v+1 of its data, committed at c, and left standing there.
 //
