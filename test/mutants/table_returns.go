@@ -12,7 +12,7 @@ func whoReturns(test, complaint string) Catcher {
 var returns = []Mutant{
 	{
 		ID: "Y1", Bug: "who comes back to a session believes the server without a transaction of its own",
-		Catchers: []Catcher{simulated("TestNobodyHoldsBesideWhoComesBack").of(60).saying("is shown")},
+		Catchers: []Catcher{simulated("TestWhoComesBackIsShownWhatALateServerHasYetToHearOf").saying("is shown")},
 	},
 	{
 		ID: "Y2", Bug: "a lease whose closing was in flight may be resumed",

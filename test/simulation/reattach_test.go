@@ -242,3 +242,34 @@ func (b *board) goOn(s *stage, lock recipes.Lock, token int64, session believing
 	q.holds = append(q.holds, held)
 	return held
 }
+
+// The server over which a process comes back to a session may not have heard yet of what the earlier one has made on it.
+func TestWhoComesBackIsShownWhatALateServerHasYetToHearOf(t *testing.T) {
+	inBubble(t, simulation.Options{Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		leader, late := e.Leader(), follower(e)
+		earlier := newClient(t, e, 0, 15*time.Second, e.Addresses()[leader])
+		defer earlier.Close()
+		later := newClient(t, e, 1, 15*time.Second, e.Addresses()[late])
+		defer later.Close()
+		w.close(w.open(t, later))                 // it is there
+		left, err := earlier.Open(t.Context(), 0) // by a process that is dead soon, so that nobody looks what it believes
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		e.Lag(late, time.Second)
+		if _, err := bed.Join(t.Context(), left, recipes.Exclusive, recipes.About{}); err != nil {
+			t.Fatal(err)
+		}
+		e.CutHost(0, leader, true, true)
+		session, standing, err := later.Reattach(t.Context(), left.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owned := e.Owned(session.ID()); len(owned) != 1 || len(standing) != 1 {
+			t.Errorf("session %x is shown %v and owns %q", session.ID(), standing, owned)
+		}
+		w.close(session)
+		<-left.Done()
+	})
+}
