@@ -33,6 +33,9 @@ func (s *Session) cover(place string, version int32, since instant) {
 	if s.guard != nil && s.err == nil {
 		s.guard.Reset(s.overAt().since(s.now()))
 	}
+	if s.validUntil().since(s.now()) < s.least { // it was asked for long ago
+		s.summon()
+	}
 }
 
 // Seen implements recipes.Session. What the reader shows may be older than what was written or checked here.

@@ -67,7 +67,7 @@ func (s *Session) createMember(
 
 // findMember looks for a member whose making was not answered. Until it is found, callers are told of validities that it does not bound: so it
 // is looked for until none of them ends later than it could be asked for. One whose end somebody has asked for already is deleted, as if it had
-// not been made: nobody was told of it.
+// not been made: nobody was told of it. On a session that was come back to it may have stood before, and is left as it is.
 func (s *Session) findMember(ctx context.Context, member string) (stat *zk.Stat, unasked instant, err error) {
 	for {
 		looked := s.now()
@@ -75,6 +75,8 @@ func (s *Session) findMember(ctx context.Context, member string) (stat *zk.Stat,
 		switch {
 		case err != nil:
 			return nil, 0, err
+		case stat.Version != memberVersion && s.isReturned():
+			return stat, 0, nil
 		case stat.Version != memberVersion:
 			if err := s.deleteOwn(ctx, member); err != nil {
 				return nil, 0, err

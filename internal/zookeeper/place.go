@@ -97,6 +97,8 @@ func (s *Session) find(ctx context.Context, dir, prefix string) (name string, un
 	for refusals := 0; ; refusals++ {
 		name, unasked, err := s.search(ctx, dir, prefix)
 		switch {
+		case err == nil && unasked != 0 && !s.promisesWithin(unasked):
+			continue // what it was shown is old: callers were told of more meanwhile
 		case err == nil && name != "":
 			s.tellPlace(trace.Found, dir, name)
 		case err == nil:

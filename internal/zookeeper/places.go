@@ -105,6 +105,7 @@ func (s *Session) findAll(
 	ctx context.Context, ends []recipes.QueueEnd, unique string, sent instant,
 ) (made []recipes.Enqueued, unasked []instant, err error) {
 	var found []string
+	oldest := never
 	for _, end := range ends {
 		name, at, err := s.find(ctx, end.Dir, unique+end.Marker)
 		switch {
@@ -113,9 +114,15 @@ func (s *Session) findAll(
 		case name != "":
 			found = append(found, end.Dir+"/"+name)
 		}
+		if at != 0 {
+			oldest = min(oldest, at)
+		}
 		made, unasked = append(made, recipes.Enqueued{Name: name}), append(unasked, max(sent, at))
 	}
-	if len(found) == len(ends) {
+	switch {
+	case len(found) == len(ends) && oldest != never && !s.promisesWithin(oldest):
+		return s.findAll(ctx, ends, unique, sent) // the first ones were found long ago
+	case len(found) == len(ends):
 		return made, unasked, nil
 	}
 	for _, place := range found {

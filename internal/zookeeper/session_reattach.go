@@ -89,6 +89,13 @@ func (s *Session) reattaching(handshake []byte) []byte {
 	return named
 }
 
+// isReturned says whether another process has made the session, of which nodes may stand on it.
+func (s *Session) isReturned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.birth == nil
+}
+
 // lookBack lists what the session owns, behind a transaction that proves it.
 func (s *Session) lookBack(ctx context.Context) ([]recipes.Standing, error) {
 	if err := s.flush(ctx); err != nil {

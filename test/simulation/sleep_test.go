@@ -302,13 +302,16 @@ func TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold(t *testin
 func TestASessionIsWokenOnASlowEnsembleThoughManyAsk(t *testing.T) {
 	const timeout = 15 * time.Second
 	for seed := range uint64(40) {
-		inBubble(t, simulation.Options{Seed: seed, Latency: 500 * time.Millisecond}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			client, s := newIdlerOf(t, e, w, timeout)
 			defer client.Close()
 			defer w.close(s)
 			time.Sleep(2*timeout + time.Duration(seed)*97*time.Millisecond)
 			if !s.Asleep() {
 				t.Fatal("awake")
+			}
+			for link := range 9 {
+				e.Slow(link/3, link%3, 500*time.Millisecond)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
