@@ -33,30 +33,74 @@ unit: ## Run what takes neither servers nor the network nor another language: a 
 	go test -short -p 5 -parallel 8 ./... # most tests wait, and few compute
 	go -C clients/go test -short -p 5 -parallel 8 ./...
 
+LANE := go -C tools run ./lanes
+
 .PHONY: test
-test: need test-go browser python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
+test: need ## Run all that a commit must pass: lanes whose inputs have changed, and those that always run. A quarter of an hour; LANES=python for one of them
+	@$(LANE) run $(LANES)
+
+.PHONY: test-all
+test-all: need ## Run every lane of tests, whatever has passed before: an hour
+	@$(LANE) run -all $(LANES)
+
+.PHONY: nightly
+nightly: need ## Run every lane, and what takes hours: models against traces, faults on real ensembles, Kubernetes. It goes on where it was stopped
+	@$(LANE) run -nightly $(LANES)
+
+.PHONY: plan
+plan: ## Say which lanes `make test` would run, and why
+	@$(LANE) plan
 
 # What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
 .PHONY: need
 need: ## Install, or else name, what the tests take beyond Go
-	@tools/need race java python node stubs browser databases
+	@tools/need git race java python node stubs browser databases image packages
 
-# Packages whose tests start ensembles or other programs run one at a time, since they would starve each other.
-SERVERS = $(shell go list -f '{{range .TestImports}}{{println . $$.ImportPath}}{{end}}{{range .XTestImports}}{{println . $$.ImportPath}}{{end}}' ./... | \
-	awk '$$1 ~ "(/test/support/(ensemble|process)|^os/exec)$$" { print $$2 }' | sort -u)
+# The targets of lanes, which `make test` runs side by side.
+.PHONY: test-core test-simulation test-ensembles test-go test-databases test-controllers test-console test-chart test-documents test-alerts
+test-core:
+	go test -race -timeout 20m $$($(LANE) packages core)
 
-.PHONY: test-go
+test-simulation:
+	go test -race -timeout 30m ./test/simulation
+
+# One package at a time: each starts ensembles, and ends some of their servers.
+test-ensembles:
+	go test -race -p 1 -timeout 60m $$($(LANE) packages ensembles)
+
 test-go:
-	go build -race ./...
-	go -C tools test ./reference
-	go -C tools/alerts test ./...
-	go -C tools/databases test ./...
 	go -C clients/go test -race ./...
 	go -C clients/go/k8s test ./... # without the race detector, for which all of client-go would be built a second time: `make go` has it
+
+test-databases:
+	go -C tools/databases test ./...
+
+test-controllers:
 	go -C tools/controllers test ./...
-	go test -race -timeout 60m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
-	go test -race ./service -multiplexed
-	go test -race -p 1 -timeout 60m $(SERVERS)
+
+test-console:
+	go test -race ./internal/console
+
+test-chart:
+	go test -timeout 20m ./test/chart
+
+test-documents:
+	go test -timeout 20m ./test/documents
+
+test-alerts:
+	go -C tools/alerts test ./...
+
+# The scenarios that all clients must pass, with the clients as they are and the sidecar of now.
+.PHONY: conformance-python conformance-typescript conformance-java
+conformance-python: build python-env
+	cd clients/python && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper ../../.cache/python/bin/pytest tests/test_conformance.py
+
+conformance-typescript: build
+	cd clients/typescript && npm ci --no-fund --no-audit --silent && npm run --silent build && \
+		SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper node --test dist/test/conformance.test.js
+
+conformance-java: build
+	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --no-transfer-progress --quiet test -Dtest=ConformanceTest
 
 .PHONY: kube-test
 kube-test: ## Test the Helm chart, the injector, a pod whose sidecar is restarted and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes
@@ -93,7 +137,7 @@ stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock 
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/bare/check
 
 .PHONY: one-lock
-one-lock: python ## Have a program with Curator and one with the Python client share a lock
+one-lock: build python-env ## Have a program with Curator and one with the Python client share a lock
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python examples/onelock/check
 
 .PHONY: check
@@ -250,4 +294,5 @@ check-systems:
 .PHONY: check-house
 check-house:
 	go test ./test/house
-	go -C tools test ./reference
+	go -C tools test ./...
+

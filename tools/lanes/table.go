@@ -1,0 +1,112 @@
+package main
+
+// When a lane runs.
+type When int
+
+const (
+	Always  When = iota // with each `make test`
+	Changed             // with `make test`, unless a record says that it passed with these inputs
+	Nightly             // with `make nightly` alone
+)
+
+// A Lane is a part of the tests with inputs of its own.
+type Lane struct {
+	Name    string
+	When    When
+	Owns    []string // files and folders that belong to this lane and to no other; the longest name counts
+	Reads   []string // what else it rests on
+	Needs   []string // the parts of tools/need whose versions count
+	Builds  []string // folders in which its targets build: they run beside no other that builds there
+	Targets []string // of the Makefile
+	Covers  []string // targets of other lanes that its own do as well
+}
+
+// common are the inputs of every lane: how it is run, and the pins of the sidecar. They belong to all lanes.
+var common = []string{
+	".ci", ".editorconfig", ".github", ".gitignore", ".golangci.yaml", "Makefile", "buf.gen.yaml", "buf.yaml", "go.mod", "go.sum", "tools",
+}
+
+// records are what lanes that have passed leave in the tree. They are no input.
+const records = ".ci/passed"
+
+// table is all lanes. Two targets run at a time, in this order: what takes long stands first.
+var table = []Lane{
+	{
+		Name: "ensembles", Targets: []string{"test-ensembles"},
+		Owns: []string{
+			"cmd", "internal/doctor", "internal/embedded", "internal/supervise", "internal/zookeeper",
+			"test/chaos", "test/endtoend", "test/ensemble", "test/goclient", "test/peers", "test/support/ensemble",
+		},
+	},
+	{
+		Name: "core", Targets: []string{"test-core"},
+		Owns: []string{
+			"gen", "internal", "proto", "recipes", "service", "sidekeepertest", "test/bench", "test/house", "test/support", "test/traces",
+		},
+	},
+	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/simulation"}},
+	{Name: "mutants", Targets: []string{"mutants"}, Owns: []string{"test/mutants"}},
+	{Name: "check", Targets: []string{"check"}},
+	{
+		Name: "conformance", Owns: []string{"clients/conformance", "examples/onelock"}, Builds: []string{"clients"},
+		Targets: []string{"conformance-java", "conformance-python", "conformance-typescript", "one-lock"},
+	},
+
+	{
+		Name: "go", When: Changed, Needs: []string{"race", "databases"}, Targets: []string{"test-go", "test-databases", "test-controllers"},
+		Owns: []string{"clients/go"}, Reads: []string{"gen", "clients/conformance", "docs/fencing.md", "examples/fencing"},
+	},
+	{
+		Name: "python", When: Changed, Needs: []string{"python", "databases"}, Targets: []string{"python"}, Covers: []string{"conformance-python"},
+		Owns: []string{"clients/python"}, Reads: []string{"proto", "clients/conformance", "README.md", "docs/fencing.md", "examples"},
+	},
+	{
+		Name: "typescript", When: Changed, Needs: []string{"node", "databases"}, Targets: []string{"typescript"},
+		Covers: []string{"conformance-typescript"}, Builds: []string{"clients"},
+		Owns: []string{"clients/typescript"}, Reads: []string{"proto", "clients/conformance", "README.md", "docs/fencing.md", "examples/flags"},
+	},
+	{
+		Name: "java", When: Changed, Needs: []string{"java", "databases"}, Targets: []string{"java"},
+		Covers: []string{"conformance-java"}, Builds: []string{"clients"},
+		Owns: []string{"clients/java"}, Reads: []string{"proto", "clients/conformance", "README.md", "docs/fencing.md"},
+	},
+	{
+		Name: "stubs", When: Changed, Needs: []string{"stubs"}, Targets: []string{"stubs"},
+		Owns: []string{"clients/bare"}, Reads: []string{"proto"},
+	},
+	{
+		Name: "console", When: Changed, Needs: []string{"node", "browser"}, Targets: []string{"browser", "test-console"},
+		Owns: []string{"internal/console"}, Reads: []string{"proto", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
+	},
+	{
+		Name: "packaging", When: Changed, Needs: []string{"git", "image", "packages", "python", "node", "java"},
+		Targets: []string{"release-check", "image-check", "test-chart"}, Builds: []string{"clients"},
+		Owns: []string{"Dockerfile", ".dockerignore", "docker-compose.yaml", "helm", "test/chart"},
+		Reads: []string{
+			"clients/python/pack", "clients/python/pyproject.toml", "clients/typescript/pack", "clients/typescript/package.json",
+			"clients/java/pack", "clients/java/pom.xml", "clients/java/adapters", "LICENSE", "docs/kubernetes.md", "internal/inject",
+		},
+	},
+	{
+		Name: "models", When: Changed, Needs: []string{"java"}, Targets: []string{"models"},
+		Owns: []string{"test/spec"}, Reads: []string{"test/traces"},
+	},
+	{
+		Name: "documents", When: Changed, Needs: []string{"java", "python", "node"}, Targets: []string{"test-documents", "test-alerts"},
+		Owns: []string{
+			"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs", "examples", "test/documents",
+		},
+		Reads: []string{
+			"clients/go", "clients/java/README.md", "clients/java/adapters", "clients/python/README.md", "clients/typescript/README.md", "cmd", "helm",
+			"internal/show", "proto",
+		},
+	},
+
+	{Name: "kube", When: Nightly, Targets: []string{"kube-test"}, Owns: []string{"examples/kubernetes", "test/kube"}},
+	{Name: "mutants-all", When: Nightly, Targets: []string{"mutants-all"}},
+	{Name: "traces", When: Nightly, Targets: []string{"traces"}},
+	{Name: "chaos", When: Nightly, Targets: []string{"chaos"}},
+	{Name: "restarts", When: Nightly, Targets: []string{"chaos-restarts"}},
+	{Name: "versions", When: Nightly, Targets: []string{"skew"}},
+	{Name: "fuzz", When: Nightly, Targets: []string{"fuzz"}},
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// A packageTime is how long the tests of one package of Go took, as `go test` says it.
+type packageTime struct {
+	name    string
+	seconds float64
+	cached  bool
+}
+
+var (
+	packageLine = regexp.MustCompile(`^(?:ok|FAIL)\s+(\S+)\s+(?:([\d.]+)s|\(cached\))`)
+	failureLine = regexp.MustCompile(`^\s*--- FAIL: (\S+)|^FAILED (\S+)|^FAIL\s+(\S+)`)
+)
+
+// note keeps what a line says of times and failures.
+func (r *result) note(line string) {
+	if found := packageLine.FindStringSubmatch(line); found != nil {
+		seconds, _ := strconv.ParseFloat(found[2], 64) // nothing if it is cached
+		r.packages = append(r.packages, packageTime{name: found[1], seconds: seconds, cached: found[2] == ""})
+	}
+	if found := failureLine.FindStringSubmatch(line); found != nil {
+		r.failed = append(r.failed, strings.Join(found[1:], ""))
+	}
+}
+
+func (r *result) verdict() string {
+	if r.err != nil {
+		return "failed"
+	}
+	return "passed"
+}
+
+// report writes the table of seconds for people.
+func report(to io.Writer, steps []step, results []result) {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nlane\ttarget\tseconds\tCPU seconds\t")
+	failed := 0
+	for _, r := range results {
+		fmt.Fprintf(table, "%s\t%s\t%.0f\t%.0f\t%s\n", r.lane, r.target, r.took.Seconds(), r.cpu.Seconds(), r.verdict())
+		if r.err != nil {
+			failed++
+		}
+	}
+	fmt.Fprintln(table, "\npackage\ttarget\tseconds\t")
+	for _, r := range results {
+		slices.SortStableFunc(r.packages, func(a, b packageTime) int { return cmp.Compare(b.seconds, a.seconds) })
+		for _, p := range r.packages {
+			took := fmt.Sprintf("%.1f", p.seconds)
+			if p.cached {
+				took = "cached"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\n", strings.TrimPrefix(p.name, modulePath), r.target, took)
+		}
+	}
+	table.Flush()
+	for _, s := range steps {
+		if !s.runs {
+			fmt.Fprintf(to, "lane %s was not run: %s\n", s.lane.Name, s.why)
+		}
+	}
+	for _, r := range results {
+		if r.err != nil {
+			fmt.Fprintf(to, "%s failed: %v: %s\n", r.target, r.err, strings.Join(r.failed, ", "))
+		}
+	}
+	fmt.Fprintf(to, "targets: %d passed, %d failed\n", len(results)-failed, failed)
+}
+
+const modulePath = "github.com/sidekeeper/sidekeeper/"
+
+// tabulate writes the same for programs: a line each, in columns that tabs part.
+func tabulate(to io.Writer, steps []step, results []result) {
+	fmt.Fprintln(to, "kind\tlane\tname\tseconds\tcpu_seconds\tverdict")
+	for _, r := range results {
+		fmt.Fprintf(to, "target\t%s\t%s\t%.1f\t%.1f\t%s\n", r.lane, r.target, r.took.Seconds(), r.cpu.Seconds(), r.verdict())
+		for _, p := range r.packages {
+			fmt.Fprintf(to, "package\t%s\t%s\t%.1f\t\t\n", r.lane, strings.TrimPrefix(p.name, modulePath), p.seconds)
+		}
+	}
+	for _, s := range steps {
+		if !s.runs {
+			fmt.Fprintf(to, "lane\t%s\t%s\t\t\tnot run\n", s.lane.Name, s.why)
+		}
+	}
+}
