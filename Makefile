@@ -141,10 +141,10 @@ one-lock: build python-env ## Have a program with Curator and one with the Pytho
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python examples/onelock/check
 
 .PHONY: check
-check: check-proto check-generated check-modules check-code check-systems check-house ## Check everything that is no test of behaviour
+check: check-proto check-generated check-modules check-code check-systems check-house check-language ## Check everything that is no test of behaviour
 
 .PHONY: fix
-fix: fix-proto generate fix-modules fix-code ## Repair what `make check` finds, where a program can
+fix: fix-proto generate fix-modules fix-code fix-language ## Repair what `make check` finds, where a program can
 
 .PHONY: generate
 generate: ## Write gen/ and docs/api/ anew from proto/
@@ -296,3 +296,13 @@ check-house:
 	go test ./test/house
 	go -C tools test ./...
 
+# The commit after which every subject has a scope and at most 72 characters.
+SUBJECTS_SINCE := de9121eb57994e8ee602b0a5c7b27d328e250529
+
+.PHONY: check-language fix-language
+check-language: ## Check the words and the length of what people read, and the subjects of commits
+	go -C tools run ./language check
+	go -C tools run ./language subjects $(SUBJECTS_SINCE)
+
+fix-language: ## Lower the ceilings of findings in each file to what is left
+	go -C tools run ./language fix
