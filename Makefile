@@ -57,7 +57,7 @@ need: ## Install, or else name, what the tests take beyond Go
 	@tools/need git race java python node stubs browser databases image packages
 
 # The targets of lanes, which `make test` runs side by side.
-.PHONY: test-core test-simulation test-ensembles test-go test-databases test-controllers test-console test-chart test-documents test-alerts
+.PHONY: test-core test-simulation test-ensembles test-endtoend-1 test-endtoend-2 test-go test-databases test-controllers test-console test-chart test-documents test-alerts
 test-core:
 	go test -race -timeout 20m $$($(LANE) packages core)
 
@@ -67,6 +67,15 @@ test-simulation:
 # One package at a time: each starts ensembles, and ends some of their servers.
 test-ensembles:
 	go test -race -p 1 -timeout 60m $$($(LANE) packages ensembles)
+
+# Two halves, each with an ensemble of its own: these tests wait for most of their time.
+test-endtoend-1:
+	go test -race -timeout 40m ./test/endtoend -run '$(HALF)'
+
+test-endtoend-2:
+	go test -race -timeout 40m ./test/endtoend -skip '$(HALF)'
+
+HALF = ^TestA
 
 test-go:
 	go -C clients/go test -race ./...
@@ -246,8 +255,6 @@ chaos: conductor ## Let faults loose on real ensembles for hours and judge what 
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
 	go test -race -count=1 -v -timeout 2h ./test/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
 	go test -race -count=1 -v -timeout 2h ./test/peers -acquisitions=10500 -numbers=10000 -kills=10
-	go test -count=1 -v -timeout 2h ./test/mutants -all
-	tools/fuzz
 
 .PHONY: check-proto fix-proto
 check-proto:
