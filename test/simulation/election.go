@@ -62,7 +62,8 @@ func (s *server) follow(leader *server) {
 	t := &tie{leader: leader, follower: s}
 	s.role, s.upstream = following, t
 	s.hear(t)
-	t.toLeader(func() { leader.admit(t) })
+	log := s.history()
+	t.toLeader(func() { leader.admit(t, log) })
 	s.watch(t)
 }
 

@@ -43,7 +43,8 @@ type Ensemble struct {
 	between [size][size]*pipe // from one server to another
 	up      [][size]*pipe     // from a host to a server
 	down    [][size]*pipe     // from a server to a host
-	epoch   int
+	epoch   int               // of the newest term
+	begun   int               // of the newest that a quorum has followed
 
 	truth    *embedded.Replica // what has been committed
 	order    []*entry          // all that has been committed

@@ -10,7 +10,7 @@ import (
 // leader is the server that leads a quorum, or nil.
 func (e *Ensemble) leader() *server {
 	for _, s := range e.servers {
-		if s.term != nil && s.term.active && s.term.epoch == e.epoch && !s.frozen {
+		if s.term != nil && s.term.active && s.term.epoch == e.begun && !s.frozen {
 			return s
 		}
 	}

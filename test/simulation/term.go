@@ -22,7 +22,7 @@ type pendingSync struct {
 func (s *server) lead() {
 	s.ensemble.epoch++
 	t := &term{server: s, epoch: s.ensemble.epoch, tracker: newTracker(s)}
-	s.role, s.term, s.accepted = leading, t, t.epoch
+	s.role, s.term = leading, t
 	s.after(s.ensemble.options.Tick/2, t.tick)
 	s.after(s.ensemble.syncTime(), func() {
 		if s.term == t && !t.active {
@@ -39,13 +39,19 @@ func (t *term) end() {
 	t.ties = nil
 }
 
-// admit gives a follower the log; what is proposed from now on follows.
-func (s *server) admit(c *tie) {
+// admit gives a follower the log; what is proposed from now on follows. A leader without a quorum gives up for a follower that is ahead of it.
+func (s *server) admit(c *tie, its history) {
 	t := s.term
 	if t == nil {
 		c.close(s)
 		return
 	}
+	if !t.active && !s.history().atLeast(its) {
+		c.close(s)
+		s.lookAgain()
+		return
+	}
+	s.accepted = t.epoch // not sooner: whom nobody has followed goes back to the leader that there is
 	c.heardByLeader = s.ensemble.now()
 	t.ties = append(t.ties, c)
 	log, epoch := slices.Clip(t.server.log), t.epoch
@@ -103,7 +109,7 @@ func (t *term) acknowledge(c *tie, length int) {
 // begin begins to serve: every session gets its full timeout.
 func (t *term) begin(length int) {
 	t.active = true
-	t.server.current = t.epoch
+	t.server.current, t.server.ensemble.begun = t.epoch, t.epoch
 	t.commit(length)
 	t.server.catchUp()
 	for session, timeout := range t.server.replica.Sessions() {
