@@ -19,7 +19,7 @@ import (
 // sees nothing.
 
 func TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			s := newScene(t, e, w, zookeeper.ProofQuorum, lasting)
 			defer s.close()
@@ -33,7 +33,7 @@ func TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind(t *testing.T) {
 
 // Another session of the same server asks for the place, and another one yet when that has closed: among eight there nearly always are such.
 func TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			s := newSceneBeside(t, e, w, zookeeper.ProofQuorum, lasting, 8)
 			defer s.close()
@@ -56,7 +56,7 @@ func TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor(t *testing.T) {
 }
 
 func TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			s := newScene(t, e, w, zookeeper.ProofQuorum, lasting)
 			defer s.close()
@@ -70,7 +70,7 @@ func TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind(t *testing.T) {
 
 // What a server shows to a plain read may be old: by as much as static proof takes into account.
 func TestAMarkBoundsWhatIsToldWithStaticProof(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range share(6) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			s := newScene(t, e, w, zookeeper.ProofStatic, long)
 			defer s.close()

@@ -13,7 +13,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 )
 
-var breakSeeds = flag.Uint64("break-seeds", 25, "how many random schedules with broken holds to run")
+var breakSeeds = flag.Uint64("break-seeds", breaks, "how many random schedules with broken holds to run")
 
 // Operators break holds and say nothing of for how long holders are left to their sidecars, whose readers are blind at times.
 func TestNobodyHoldsBesideAnotherThoughHoldsAreBroken(t *testing.T) {

@@ -55,7 +55,7 @@ func TestABusyLeaseSendsNoHeartbeat(t *testing.T) {
 // Requests that are under way together, whose answers stall with what the leader sends, and what the server has to report is lost: all that is
 // answered then was sent before any of it.
 func TestABusySessionEndsInTimeThoughItsServerHearsOfTheLeaderLateAndIsNotHeard(t *testing.T) {
-	const schedules = 100
+	schedules := int(share(100))
 	ended := 0
 	for seed := range uint64(schedules) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {

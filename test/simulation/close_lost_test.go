@@ -178,9 +178,9 @@ func TestNoLostSessionLivesLongerForBeingClosed(t *testing.T) {
 		{"the leader is killed", func(e *simulation.Ensemble) { e.Kill(e.Leader()) }, (*simulation.Ensemble).Heal, false, 0},
 	} {
 		t.Run(again.name, func(t *testing.T) {
-			for phase := range 25 {
+			for phase := range share(25) {
 				lives := func(closed bool) (lived time.Duration) {
-					inBubble(t, simulation.Options{Seed: uint64(phase)}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+					inBubble(t, simulation.Options{Seed: phase}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 						servers := e.Addresses()
 						if again.one {
 							servers = servers[follower(e):][:1]

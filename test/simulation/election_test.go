@@ -20,9 +20,6 @@ import (
 
 var election = recipes.Lock{Path: "/locks/election"}
 
-// mostElections bounds how many schedules of elections are played by default.
-const mostElections = 60
-
 type electionTally struct{ terms, losses, steps, transfers, refused atomic.Int64 }
 
 // Candidates campaign, lead and step back for others, while an operator hands leadership over and everything else fails, too: one leads at a

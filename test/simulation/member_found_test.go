@@ -53,7 +53,7 @@ func joinsUnanswered(
 
 // What a caller is told while it is not known what became of a member's making, the member does not take back.
 func TestAMemberThatIsFoundBoundsNothingThatWasTold(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			session, _, told := joinsUnanswered(t, e, w, func(string) {})
 			defer w.close(session)
@@ -66,7 +66,7 @@ func TestAMemberThatIsFoundBoundsNothingThatWasTold(t *testing.T) {
 
 // A member whose end was asked for before its own session has found it is no member yet: it is made anew.
 func TestAMemberWhoseEndWasAskedForBeforeItWasFoundIsMadeAnew(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			other := newClient(t, e, 1, 15*time.Second)
 			defer other.Close()

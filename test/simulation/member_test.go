@@ -19,7 +19,7 @@ import (
 // Members of one group come and go under the same few names, each with a session of its own.
 const group = "/locks/group"
 
-var memberSeeds = flag.Uint64("member-seeds", 12, "how many random schedules of members to run")
+var memberSeeds = flag.Uint64("member-seeds", memberships, "how many random schedules of members to run")
 
 func TestMembersAreTheirSessionsOwnWhateverFails(t *testing.T) {
 	var total memberTally

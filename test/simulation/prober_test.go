@@ -80,7 +80,7 @@ func TestSessionsOfOneServerAreProvedTogether(t *testing.T) {
 
 func TestWhenTheProberClosesAnotherSessionTakesItsPlace(t *testing.T) {
 	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second} {
-		for seed := range uint64(20) {
+		for seed := range share(20) {
 			inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 				c := newCrowd(t, e, w, timeout, 4)
 				defer c.close()
@@ -96,7 +96,7 @@ func TestWhenTheProberClosesAnotherSessionTakesItsPlace(t *testing.T) {
 
 // Contact that is late is told as soon as it would be to a session by itself, and ends when it is back.
 func TestContactThatIsLateIsLateForAll(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			c := newCrowd(t, e, w, 30*time.Second, 20)
 			defer c.close()
@@ -154,7 +154,7 @@ func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
 
 // Who comes back over another connection sends a heartbeat at once, also if its last one was a plain read.
 func TestSessionsThatAreProvedByAnotherAreProvedAtOnceWhenTheyComeBack(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			c := newCrowd(t, e, w, 15*time.Second, 10)
 			defer c.close()

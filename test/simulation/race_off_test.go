@@ -2,7 +2,4 @@
 
 package simulation_test
 
-const (
-	defaultSeeds = 2000
-	mostReturns  = 150
-)
+const oneIn = 1

@@ -17,9 +17,6 @@ import (
 
 var semaphore = recipes.Semaphore{Path: "/locks/semaphore"}
 
-// mostSemaphores bounds how many schedules of semaphores are played by default.
-const mostSemaphores = 60
-
 type permitTally struct{ grants, crowded, losses, resized atomic.Int64 }
 
 // Callers take one permit or several, with sessions that come and go, while an operator resizes the semaphore and everything else fails, too.

@@ -51,7 +51,7 @@ func newIdlerOf(
 
 func inBed(t *testing.T, test func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session)) {
 	t.Helper()
-	for seed := range uint64(10) {
+	for seed := range share(10) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			client, s := newSleeper(t, e, w)
 			defer client.Close()
@@ -178,7 +178,7 @@ func TestASessionDoesNotSleepWhileSomebodyAsks(t *testing.T) {
 // A server that is cut off from its leader goes on answering reads, which prove nothing to whoever counts on the session then: the witness
 // looks whether it is valid when it ends.
 func TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range share(10) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			server := (e.Leader() + 1) % 3
 			client, s := newSleeper(t, e, w, e.Addresses()[server])
@@ -234,7 +234,7 @@ func TestASessionIsNotLostWheneverItIsWoken(t *testing.T) {
 
 // Who asks in vain, while contact is missing, does a session that sleeps no harm.
 func TestASessionThatSleepsIsNotLostForBeingAskedWithoutContact(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range share(20) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			client, s := newIdler(t, e, w)
 			defer client.Close()
@@ -301,7 +301,7 @@ func TestNothingIsGrantedOnASessionThatSleptForLessThanWhoAskedWasTold(t *testin
 // However many ask while a session is woken, it takes no longer for that, also where each transaction takes long.
 func TestASessionIsWokenOnASlowEnsembleThoughManyAsk(t *testing.T) {
 	const timeout = 15 * time.Second
-	for seed := range uint64(40) {
+	for seed := range share(40) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			client, s := newIdlerOf(t, e, w, timeout)
 			defer client.Close()

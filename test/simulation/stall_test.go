@@ -10,7 +10,7 @@ import (
 // What the leader sends to a server stalls; what the server sends to the leader is lost from some moment on; and then what has
 // stalled arrives, with the leader's word on all that it had heard of before. Who takes that for news counts too long.
 func TestASessionEndsInTimeThoughItsServerHearsOfTheLeaderLateAndIsNotHeard(t *testing.T) {
-	const schedules = 100
+	schedules := int(share(100))
 	ended := 0
 	for seed := range uint64(schedules) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {

@@ -1,3 +1,7 @@
+// What is played here is one goroutine at a time, and takes the race detector minutes.
+
+//go:build !race
+
 package simulation
 
 import (
