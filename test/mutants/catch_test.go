@@ -1,54 +1,117 @@
-package mutants_test
+package mutants
 
 import (
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/test/mutants"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
-var all = flag.Bool("all", false, "run the tests against all mutants, and not only against those that matter most")
+var (
+	all     = flag.Bool("all", false, "run the tests against all mutants, and not only against those that the record does not show as caught")
+	rewrite = flag.Bool("record", false, "write the record of the mutants that are caught anew")
+)
 
-// few are the mutants that are caught on every run: of the validity, the order, the fencing token, and numbers.
-var few = []string{"V1", "M4", "M6a", "M14"}
+// kept is where the record lies in the tree.
+const kept = ".ci/passed/mutants"
 
+// A mutant that the record shows as caught is not run again, unless -all is given, until something of it changes: see Mutant.digest.
 func TestEveryMutantIsCaught(t *testing.T) {
 	full.Needs(t, "minutes")
-	for _, m := range mutants.Table {
-		if m.Absent != "" || !*all && !slices.Contains(few, m.ID) {
-			continue
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := digests(t, os.DirFS(root))
+	text, err := os.ReadFile(filepath.Join(root, kept))
+	if err != nil {
+		t.Logf("all are run: %v", err)
+	}
+	record := readRecord(string(text)).standing(now)
+	chosen := slices.DeleteFunc(slices.Clone(Table), func(m Mutant) bool { return m.Absent != "" || !*all && record[m.ID] != "" })
+	t.Logf("%d mutants are not run, by the record %s", len(now)-len(chosen), kept)
+	var mu sync.Mutex
+	caught := map[string]bool{}
+	began := time.Now()
+	t.Cleanup(func() {
+		t.Logf("%d mutants were run in %v", len(caught), time.Since(began).Round(time.Second))
+		if *rewrite {
+			record.note(now, caught)
+			writeRecord(t, filepath.Join(root, kept), record)
 		}
+	})
+	for _, m := range chosen {
 		t.Run(m.ID, func(t *testing.T) {
-			overlay, err := m.Overlay(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range m.Catchers {
-				began := time.Now()
-				times, err := catch(t.Context(), overlay, c)
-				if err != nil {
-					t.Errorf("%s: %v", m.Bug, err)
-					continue
-				}
-				t.Logf("%s: said %d times, in %v: %s", c.Test, times, time.Since(began).Round(time.Second), c.Complaint)
-			}
+			t.Parallel()
+			t.Cleanup(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				caught[m.ID] = !t.Failed()
+			})
+			m.wantCaught(t)
 		})
 	}
 }
 
+func (m Mutant) wantCaught(t *testing.T) {
+	t.Helper()
+	overlay, err := m.Overlay(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range m.Catchers {
+		began := time.Now()
+		times, err := catch(t.Context(), overlay, c)
+		if err != nil {
+			t.Errorf("%s: %v", m.Bug, err)
+			continue
+		}
+		t.Logf("%s: said %d times, in %v: %s", c.Test, times, time.Since(began).Round(time.Second), c.Complaint)
+	}
+}
+
+// digests is the record in which all mutants are caught.
+func digests(t *testing.T, tree fs.FS) record {
+	t.Helper()
+	now := record{}
+	for _, m := range Table {
+		if m.Absent != "" {
+			continue
+		}
+		digest, err := m.digest(tree)
+		if err != nil {
+			t.Fatalf("mutant %s: %v", m.ID, err)
+		}
+		now[m.ID] = digest
+	}
+	return now
+}
+
+func writeRecord(t *testing.T, path string, r record) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte(r.text()), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // catch runs a test against a mutant and counts how often it complains as expected. That it does not is an error.
-func catch(ctx context.Context, overlay string, by mutants.Catcher) (times int, err error) {
+func catch(ctx context.Context, overlay string, by Catcher) (times int, err error) {
 	command := exec.CommandContext(ctx, "go", arguments(overlay, by)...)
 	command.Dir = filepath.Join("..", "..")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // which it passes on to the test
@@ -57,7 +120,7 @@ func catch(ctx context.Context, overlay string, by mutants.Catcher) (times int, 
 	return verdict(string(said), err, by)
 }
 
-func arguments(overlay string, by mutants.Catcher) []string {
+func arguments(overlay string, by Catcher) []string {
 	var exact []string
 	for part := range strings.SplitSeq(by.Test, "/") {
 		exact = append(exact, "^"+part)
@@ -74,7 +137,7 @@ func arguments(overlay string, by mutants.Catcher) []string {
 }
 
 // verdict judges what a test said of a mutant, and how it ended.
-func verdict(said string, err error, by mutants.Catcher) (times int, _ error) {
+func verdict(said string, err error, by Catcher) (times int, _ error) {
 	var failed *exec.ExitError
 	times = len(regexp.MustCompile(by.Complaint).FindAllString(said, -1))
 	switch {
@@ -91,7 +154,7 @@ func verdict(said string, err error, by mutants.Catcher) (times int, _ error) {
 }
 
 func TestAVerdictIsWhetherTheTestHasComplainedAsExpected(t *testing.T) {
-	by := mutants.Catcher{Package: "recipes", Test: "TestX", Complaint: `token \d+ after`}
+	by := Catcher{Package: "recipes", Test: "TestX", Complaint: `token \d+ after`}
 	failed := exec.CommandContext(t.Context(), "go", "no-such-command").Run()
 	for _, c := range []struct {
 		said string

@@ -1,4 +1,4 @@
-package mutants_test
+package mutants
 
 import (
 	"cmp"
@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/test/mutants"
 )
 
 // A wrong is something that is known to be wrong, and the rounds that must show it.
@@ -58,7 +56,7 @@ func TestRoundsOfFaultsShowWhatIsKnownToBeWrong(t *testing.T) {
 // build builds the mutant of the sidecar.
 func (w wrong) build(t *testing.T) string {
 	t.Helper()
-	m, err := mutants.Find(w.mutant)
+	m, err := Find(w.mutant)
 	if err != nil {
 		t.Fatal(err)
 	}
