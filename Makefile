@@ -30,8 +30,7 @@ build: ## Build the programs into bin/
 
 .PHONY: unit
 unit: ## Run what takes neither servers nor the network nor another language: a minute and a half
-	go test -short -p 5 -parallel 8 ./... # most tests wait, and few compute
-	go -C clients/go test -short -p 5 -parallel 8 ./...
+	@set +e; status=0; $(foreach module,. clients/go,(set -x; go -C $(module) test -short -timeout 5m -p 5 -parallel 8 ./...) || status=1;) exit $$status # most tests wait, and few compute
 
 LANE := go -C tools run ./lanes
 
@@ -208,6 +207,10 @@ traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage aga
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz
+
+.PHONY: flaky
+flaky: ## Run the tests of PKG=./service thirty times under load and list which fail; RUNS=10, LOAD=8 copies at once, ARGS="-run X"
+	RUNS=$(RUNS) LOAD=$(LOAD) ARGS="$(ARGS)" tools/flaky $(PKG)
 
 .PHONY: browser
 browser: build ## Test the console in Chromium, with the rules of accessibility

@@ -19,7 +19,7 @@ func (s *scene) drain(timeout time.Duration) <-chan error {
 
 func TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	alone := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"})
@@ -88,7 +88,7 @@ func TestAMemberHoldsNoDrainUp(t *testing.T) {
 
 func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, long)
 	silent, fallSilent := s.dialSilent()
 	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
 	fallSilent()
@@ -97,6 +97,7 @@ func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	defer cancel()
 	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0), context.DeadlineExceeded)
 	same(t, "contenders", s.contenders("orders"), 1)
+	s.ensemble.memory.Close() // nobody waits for the silent one here
 }
 
 // A caller that is frozen when its sidecar stops finds its lock valid when it goes on: it has been told so.
@@ -104,8 +105,8 @@ func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
 	t.Parallel()
 	for _, single := range []bool{true, false} {
 		t.Run(fmt.Sprint("with a lease of its own: ", single), func(t *testing.T) {
-			s := newScene(t)
-			frozen, freeze := s.dialSilent()
+			s := newScene(t, short)
+			frozen, freeze := s.dialFrozen()
 			request := &lockv1.AcquireRequest{Name: "orders"}
 			if !single {
 				request.LeaseId = s.open(frozen, &leasev1.OpenRequest{}).id

@@ -411,7 +411,7 @@ func TestALeaderIsLeftAloneWhereTheCandidateCannotBeNext(t *testing.T) {
 
 func TestACandidateThatDoesNotStepBackKeepsTheLeader(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	s.candidates("a")
 	_, err := s.ensemble.memory.Create("/locks/orders/x-lock-", []byte(`{"sidekeeper":1,"owner":"stuck","value":""}`),
 		embedded.PersistentSequential, 0)
@@ -423,7 +423,7 @@ func TestACandidateThatDoesNotStepBackKeepsTheLeader(t *testing.T) {
 
 func TestALeaderDoesNotYieldToACandidateThatIsAboutToStepBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	s.candidates("a")
 	path, err := s.ensemble.memory.Create("/locks/orders/x-lock-",
 		[]byte(`{"sidekeeper":1,"owner":"b","value":"","revoke":{"to":"c"}}`), embedded.PersistentSequential, 0)

@@ -3,7 +3,11 @@ package service
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,9 +25,47 @@ import (
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 )
 
-// With this flag, the callers of all scenes open their leases by Multiplex, and have on its stream what they begin over the connection
+// While multiplexed, the callers of all scenes open their leases by Multiplex, and have on its stream what they begin over the connection
 // that the lease was opened over.
-var multiplexed = flag.Bool("multiplexed", false, "have the tests' callers use LeaseService.Multiplex")
+var multiplexed bool
+
+// RunTwice runs the tests, then multiplexed those that have opened a lease, each of which notes itself.
+func RunTwice(run func() int) (code int) {
+	if code = run(); code != 0 || len(openers.tests) == 0 {
+		return code
+	}
+	fmt.Printf("again over the lease's stream: %d tests\n", len(openers.tests))
+	multiplexed = true
+	if err := flag.Set("test.run", "^("+strings.Join(slices.Collect(maps.Keys(openers.tests)), "|")+")$"); err != nil {
+		panic(err)
+	}
+	return run()
+}
+
+// openers are the tests that have opened a lease, as a set.
+var openers struct {
+	sync.Mutex
+	tests map[string]bool
+}
+
+// A noting client notes the test that opens a lease.
+type noting struct {
+	leasev1.LeaseServiceClient
+	test string
+}
+
+// Open implements leasev1.LeaseServiceClient.
+func (n noting) Open(
+	ctx context.Context, request *leasev1.OpenRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
+	openers.Lock()
+	if openers.tests == nil {
+		openers.tests = map[string]bool{}
+	}
+	openers.tests[n.test] = true
+	openers.Unlock()
+	return n.LeaseServiceClient.Open(ctx, request, options...)
+}
 
 // carriers are the leases' streams of one connection, by lease.
 type carriers struct {
@@ -248,7 +290,7 @@ func (c *carrier) isOver() bool {
 
 // over is what the tests see over single streams and, instead, over a lease's.
 func over(single, lease string) string {
-	if *multiplexed {
+	if multiplexed {
 		return lease
 	}
 	return single
@@ -386,10 +428,12 @@ func (b carriedBarriers) Enter(
 		})
 }
 
-// carried has what these callers begin on a lease stand on its stream, with the flag.
+// carried has what these callers begin on a lease stand on its stream, while multiplexed.
 func (c callers) carried(t *testing.T) callers {
 	t.Helper()
-	if !*multiplexed {
+	if !multiplexed {
+		test, _, _ := strings.Cut(t.Name(), "/")
+		c.leases = noting{c.leases, test}
 		return c
 	}
 	all := &carriers{LeaseServiceClient: c.leases, known: map[string]*carrier{}}

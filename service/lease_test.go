@@ -69,7 +69,7 @@ func TestOpenSaysWhichTimeoutWasGranted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Ttl: lasting(time.Hour)})
-	same(t, "ttl", lease.last.GetOpened().GetTtl().AsDuration(), 2*time.Second)
+	same(t, "ttl", lease.last.GetOpened().GetTtl().AsDuration(), 30*time.Second)
 }
 
 func TestOpenRefusesWhatItCannotKeep(t *testing.T) {
@@ -141,4 +141,5 @@ func TestListShowsLeasesOldestFirstInPagesAndNeverTheirIDs(t *testing.T) {
 	same(t, "a bad token", outcome(err), "InvalidArgument INVALID_FIELD page_token")
 	_, err = s.leases.List(s.context(), &leasev1.ListRequest{PageSize: 1001})
 	same(t, "a bad size", outcome(err), "InvalidArgument INVALID_FIELD page_size")
+	lease.session.Resume()
 }

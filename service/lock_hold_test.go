@@ -12,7 +12,7 @@ import (
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
 	session.Suspend()
@@ -41,7 +41,7 @@ func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
 
 func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -157,7 +157,7 @@ func TestNodesTellHowLongTheirSessionsLast(t *testing.T) {
 			Timeout int64 `json:"timeout_ms"`
 		}
 		s.must(json.Unmarshal(node.Data, &told))
-		same(t, directory, time.Duration(told.Timeout)*time.Millisecond, 2*time.Second)
+		same(t, directory, time.Duration(told.Timeout)*time.Millisecond, 30*time.Second)
 	}
 }
 
@@ -214,32 +214,32 @@ func TestOperatorMethodsAreForOperators(t *testing.T) {
 
 func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	silent, fallSilent := s.dialSilent()
-	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
+	s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	b.sees("queued 1")
+	began := time.Now()
 	fallSilent()
-	ended := s.awaitEnd(a.hold)
 	b.sees("granted")
-	if kept := time.Since(ended); kept < 500*time.Millisecond {
-		t.Errorf("the next was granted %v after a silent caller, that may have counted on 1.9 s", kept)
+	if kept := time.Since(began); kept < 1900*time.Millisecond {
+		t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
 	}
 }
 
 func TestASilentCallersLeaseIsKeptUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	silent, fallSilent := s.dialSilent()
 	lease := s.open(silent, &leasev1.OpenRequest{})
-	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	s.hold(silent, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	b.sees("queued 1")
+	began := time.Now()
 	fallSilent()
-	ended := s.awaitEnd(a.hold)
 	b.sees("granted")
-	if kept := time.Since(ended); kept < 500*time.Millisecond {
-		t.Errorf("the next was granted %v after a silent caller, that may have counted on 1.9 s", kept)
+	if kept := time.Since(began); kept < 1900*time.Millisecond {
+		t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
 	}
 }
 

@@ -171,21 +171,24 @@ func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 
 func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	book := &logbook{}
+	s := newScene(t, func(o *Options) { o.Log = book.Logger() })
 	for i := range 100 {
 		data := fmt.Appendf(nil, `{"sidekeeper":1,"metadata":{"k":%q}}`, strings.Repeat("x", 1024))
 		_, err := s.ensemble.memory.Create(fmt.Sprintf("/locks/orders/_c_%d-lock-", i), data, embedded.PersistentSequential, 0)
 		s.must(err)
 	}
 	w := s.watch("orders")
-	begun := time.Now()
-	change := time.NewTicker(10 * time.Millisecond)
-	defer change.Stop()
-	for time.Since(begun) < unsentTooLong+time.Second {
-		<-change.C
-		_, err := s.ensemble.memory.Create("/locks/orders/_c_y-lock-", nil, embedded.PersistentSequential, 0)
+	ctx, last := s.context(), ""
+	for linesWith(book.Text(), "SLOW_READER") == 0 {
+		s.must(ctx.Err())
+		made, err := s.ensemble.memory.Create("/locks/orders/_c_y-lock-", nil, embedded.PersistentSequential, 0)
 		s.must(err)
-		s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+		if last != "" {
+			s.must(s.ensemble.memory.Delete(last))
+		}
+		last = made
+		<-after(100 * time.Millisecond)
 	}
 	views := 0
 	for {

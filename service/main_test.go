@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -13,15 +14,22 @@ import (
 
 func TestMain(m *testing.M) {
 	service.StartServer = startServer
-	goleak.VerifyTestMain(m)
+	if err := flag.Set("test.parallel", "8"); err != nil { // the default, since most tests wait and few compute
+		panic(err)
+	}
+	goleak.VerifyTestMain(twice{m})
 }
+
+type twice struct{ once *testing.M }
+
+func (t twice) Run() int { return service.RunTwice(t.once.Run) }
 
 func startServer(
 	settings service.ServerSettings, services *service.Services, ensemble service.Ensemble,
 ) (addresses []string, serve func(context.Context) error, err error) {
 	started, err := server.New(server.Options{
 		Listen: settings.Listen, SocketMode: 0o660, OperatorListen: settings.OperatorListen,
-		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
+		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024,
 		SilenceTimeout: 5 * time.Second, Log: settings.Log, Metrics: server.NewMetrics(),
 	}, services, ensemble)
 	if err != nil {

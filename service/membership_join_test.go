@@ -57,7 +57,7 @@ func TestAJoinEndsWithTheReason(t *testing.T) {
 		{"the sidecar stops", "Aborted SIDECAR_STOPPING", func(s *scene, _ *opening) { s.must(<-s.drain(0)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScene(t)
+			s := newScene(t, short)
 			lease := s.open(s.callers, &leasev1.OpenRequest{})
 			j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
 			j.sees("joined")
@@ -139,7 +139,7 @@ func (s *scene) awaitWatched(session *standin.Session) {
 
 func TestAForeignMemberIsReplacedWhenItsLeaseMustHaveExpired(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout = 400 * time.Millisecond })
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 400*time.Millisecond, 100*time.Millisecond })
 	s.foreigner("a", "theirs")
 	began := time.Now()
 	j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
@@ -243,7 +243,7 @@ func TestALeaseTellsWhatItIsAMemberOf(t *testing.T) {
 
 func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	j := s.joined(s.callers, "a")
 	session := <-s.ensemble.opened
 	session.Suspend()
@@ -259,10 +259,10 @@ func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
 
 func TestACallerThatDiesIsOutAtOnceAndOneThatFellSilentWhenItsValidityIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	silent, fallSilent := s.dialSilent()
-	began := time.Now()
 	s.joined(silent, "a")
+	began := time.Now()
 	fallSilent()
 	s.awaitInside("")
 	if stayed := time.Since(began); stayed < 1900*time.Millisecond {
@@ -346,7 +346,7 @@ func TestOnlyItsCallerUpdatesAMember(t *testing.T) {
 
 func TestAnUpdateWhoseLeaseIsLostSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, short)
 	s.joined(s.callers, "a")
 	session := <-s.ensemble.opened
 	session.Suspend()

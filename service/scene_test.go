@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,10 +126,10 @@ type ServerSettings struct {
 // StartServer opens the listeners of a Server and returns how it serves. Servers stand above this package: whoever runs the tests sets it.
 var StartServer func(ServerSettings, *Services, Ensemble) (addresses []string, serve func(context.Context) error, err error)
 
-// newScene starts a sidecar. The ensemble's tick is so short that its sessions may be short, too.
+// newScene starts a sidecar. Its sessions last longer than a busy machine makes a test wait.
 func newScene(t *testing.T, change ...func(*Options)) *scene {
 	t.Helper()
-	options := Options{LockRoot: "/locks", SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond}
+	options := Options{LockRoot: "/locks", SessionTimeout: 30 * time.Second, TickTime: 1500 * time.Millisecond}
 	for _, change := range change {
 		change(&options)
 	}
@@ -385,16 +386,33 @@ func (f frozenCaller) Read(buffer []byte) (int, error) {
 	}
 }
 
-// dialSilent gives callers that fall silent when the function it returns is called.
+// dialFrozen gives callers that fall silent when the function it returns is called.
+func (s *scene) dialFrozen() (callers, func()) {
+	frozen, freeze, _ := s.dialFreezing()
+	return frozen, freeze
+}
+
+// dialSilent gives callers that fall silent when the function it returns is called, which the sidecar notices at once: it closes the
+// connection of its own accord, as for a ping that is not answered, since what comes last is no frame.
 func (s *scene) dialSilent() (callers, func()) {
-	freeze, over := make(chan struct{}), make(chan struct{})
+	silent, freeze, sockets := s.dialFreezing()
+	return silent, func() {
+		freeze()
+		_, err := (<-sockets).Write(bytes.Repeat([]byte{0xff}, 9))
+		s.must(err)
+	}
+}
+
+func (s *scene) dialFreezing() (frozen callers, freeze func(), sockets <-chan net.Conn) {
+	freezing, over, connected := make(chan struct{}), make(chan struct{}), make(chan net.Conn, 1)
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		socket, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
-		return frozenCaller{socket, freeze, over}, err
+		connected <- socket
+		return frozenCaller{socket, freezing, over}, err
 	}
-	silent := s.dial("unix:"+s.socket, grpc.WithContextDialer(dialer))
+	frozen = s.dial("unix:"+s.socket, grpc.WithContextDialer(dialer))
 	s.t.Cleanup(func() { close(over) })
-	return silent, func() { close(freeze) }
+	return frozen, func() { close(freezing) }, connected
 }
 
 func lasting(duration time.Duration) *durationpb.Duration { return durationpb.New(duration) }

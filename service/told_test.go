@@ -19,6 +19,9 @@ import (
 // long has sessions last so long that nobody waits for their end by mistake.
 func long(o *Options) { o.SessionTimeout, o.TickTime = time.Minute, 3*time.Second }
 
+// short has sessions end within the time that a test can wait for.
+func short(o *Options) { o.SessionTimeout, o.TickTime = 2*time.Second, 100*time.Millisecond }
+
 // toldValid asks Check as a client does, and returns until when it may count.
 func (s *scene) toldValid(from callers, hold string) time.Time {
 	s.t.Helper()
@@ -99,7 +102,7 @@ func eachForcedEnd(
 			opener, leave := s.dialLeaving()
 			lease := s.open(opener, &leasev1.OpenRequest{})
 			lease.leave = leave
-			from, freeze := s.dialSilent()
+			from, freeze := s.dialFrozen()
 			held := s.hold(from, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 			var ending errgroup.Group
 			test(s, held, from, by.reason, freeze, func() { ending.Go(func() error { return by.end(s, lease, held) }) })
@@ -298,7 +301,7 @@ func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, long)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	frozen, freeze := s.dialSilent()
+	frozen, freeze := s.dialFrozen()
 	stuck := s.hold(frozen, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	s.toldValid(frozen, stuck.hold)
 	held := s.hold(s.operators, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Patient bounds a test that would wait for ever.
-const Patient = 20 * time.Second
+// Patient bounds a test that would wait for ever, also where it gets little of a busy machine.
+const Patient = 2 * time.Minute
 
 // Must fails the test if there is an error.
 func Must(t *testing.T, err error) {
