@@ -262,7 +262,8 @@ func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
 func TestADeadlineEndsTheHold(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	ctx, cancel := context.WithTimeout(s.context(), 3*time.Second)
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"}) // there is a connection
+	ctx, cancel := context.WithTimeout(s.context(), 5*time.Second)
 	defer cancel()
 	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
 	s.must(err)

@@ -203,7 +203,7 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 // Whoever asked for a hold over another connection counts on it, though the process that acquired it has died.
 func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 10*time.Second, 500*time.Millisecond })
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	dying, die := s.dialLeaving()
 	held := s.hold(dying, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -272,8 +272,9 @@ func (c cancelAtEnd) HoldEnded(string, time.Duration) {
 // The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
 func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 6*time.Second, 600*time.Millisecond })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 9*time.Second, 900*time.Millisecond })
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"}) // there is a connection
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
 	s.must(err)

@@ -19,7 +19,7 @@ import (
 )
 
 // Patient bounds a test that would wait for ever, also where it gets little of a busy machine.
-const Patient = 2 * time.Minute
+const Patient = 4 * time.Minute
 
 // Must fails the test if there is an error.
 func Must(t *testing.T, err error) {
