@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
@@ -48,12 +50,8 @@ const forever = time.Duration(math.MaxInt64)
 // outputTime is how long output is read on that a dead command's own children still write.
 const outputTime = time.Second
 
-const (
-	// orderTime is how long a guardian whose orders have piled up may take to read one.
-	orderTime = 10 * time.Millisecond
-	// KillTime is how long a guardian may take to kill, where it is not told otherwise.
-	KillTime = killMargin / 4
-)
+// KillTime is how long a guardian may take to kill, where it is not told otherwise.
+const KillTime = 125 * time.Millisecond
 
 // Start starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
 func Start(t Task) (*Child, error) {
@@ -142,13 +140,27 @@ func (c *Child) heardFarewell() bool {
 	return read == 1
 }
 
-// order says whether there was a command to give the order for, and a guardian that reads its orders: one that is frozen lets
-// them pile up. An order is so short that it is taken as a whole or not at all.
+// order says whether there was a command to give the order for, and a guardian that reads its orders.
 func (c *Child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // it has deadlines
-	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
+	text, err := json.Marshal(o)
+	return err == nil && !c.over && c.send(append(text, '\n'), nil) == nil
+}
+
+// send sends a message to the guardian without waiting for it: one that is frozen lets them pile up until there is no room. A message is so
+// short that it is taken as a whole or not at all.
+func (c *Child) send(message, rights []byte) error {
+	raw, err := c.orders.SyscallConn()
+	if err != nil {
+		return err
+	}
+	closed := raw.Control(func(socket uintptr) {
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			_, err = unix.SendmsgN(int(socket), message, rights, nil, unix.MSG_DONTWAIT)
+		}
+	})
+	return errors.Join(closed, err)
 }
 
 // keep has the guardian keep a connection, too, until nothing of the command is left. It has it, read or not, when keep returns.
@@ -158,9 +170,7 @@ func (c *Child) keep(connection *os.File) error {
 	if c.over {
 		return nil
 	}
-	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // it has deadlines
-	_, _, err := c.orders.WriteMsgUnix([]byte("{}\n"), syscall.UnixRights(int(connection.Fd())), nil)
-	return err
+	return c.send([]byte("{}\n"), unix.UnixRights(int(connection.Fd())))
 }
 
 // Signal sends a signal to the command's process group.
