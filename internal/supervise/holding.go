@@ -18,7 +18,7 @@ type holding struct {
 	what      string // for people: `lock orders`
 	terminate bool   // SIGTERM when it is revoked
 	grace     time.Duration
-	margin    time.Duration // less than this left: SIGKILL; less than half of it: the guardian kills by itself
+	margin    time.Duration // less than this left: SIGKILL; less than half of it: the guardian kills by itself. With much other work, that takes a while.
 }
 
 type held interface {
@@ -34,7 +34,8 @@ func hold(r *Runner, claim held, what string, grace time.Duration, terminate boo
 	if grace == 0 {
 		grace = claim.ValidFor() / 3
 	}
-	return holding{r: r, claim: claim, what: what, terminate: terminate, grace: grace, margin: min(grace/5, killMargin)}
+	margin := min(grace, claim.ValidFor()) / 5
+	return holding{r: r, claim: claim, what: what, terminate: terminate, grace: grace, margin: margin}
 }
 
 // suspended is what is said when contact is lost.
@@ -99,7 +100,8 @@ func (h *holding) revoked(r sidekeeper.Revocation, child *Child) <-chan time.Tim
 	if r.Deadline.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(r.Deadline) - h.margin)
+	left := time.Until(r.Deadline)
+	return time.After(left - min(h.margin, left/2))
 }
 
 func (h *holding) release(ctx context.Context) error { return h.claim.Release(ctx) }

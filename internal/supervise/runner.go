@@ -21,8 +21,8 @@ import (
 // ending are those of them that end a program which waits.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// killMargin is how long before the end of the validity a command gets SIGKILL, at most.
-const killMargin = 500 * time.Millisecond
+// releaseTime is for how long a claim is given up at least, after a command that was ended for it.
+const releaseTime = 500 * time.Millisecond
 
 // betweenExtensions is how often the guardian may hear that the claim is valid for longer.
 const betweenExtensions = 100 * time.Millisecond
@@ -84,7 +84,7 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	timeout := r.Timeout
 	if child.wasEnded() { // to wait for longer than the claim is safe would be in vain
 		left, _ := claim.left()
-		timeout = min(timeout, max(left, killMargin))
+		timeout = min(timeout, max(left, releaseTime))
 	}
 	return r.outcome(claim, child, r.release(claim, timeout))
 }

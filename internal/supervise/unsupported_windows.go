@@ -24,7 +24,7 @@ const (
 	// GuardianCommand is what a sidekeeper is called with that is a guardian.
 	GuardianCommand = "guard"
 	// KillTime is how long a guardian may take to kill, where it is not told otherwise.
-	KillTime = killMargin / 4
+	KillTime = 125 * time.Millisecond
 
 	outputTime = time.Second
 )
