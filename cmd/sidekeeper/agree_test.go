@@ -23,6 +23,7 @@ func (k keptAgreements) Get(context.Context, *agreementv1.GetRequest, ...grpc.Ca
 
 // Whoever may write to the ensemble can name participants as they like.
 func TestAgreeLsShowsNothingThatATerminalTakesForCommands(t *testing.T) {
+	t.Parallel()
 	kept := keptAgreements{all: []*agreementv1.Agreement{
 		{Agreement: "A", Participants: []string{"a", "\x1b[2J"}, Voted: []string{"\x1b[2J"}},
 		{Agreement: "B", Participants: []string{"a"}, Decision: agreementv1.Decision_DECISION_ABORT},

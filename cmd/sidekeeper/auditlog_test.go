@@ -20,6 +20,7 @@ func content(t *testing.T, path string) string {
 }
 
 func TestTheAuditFileIsOursAloneAndMayBeMovedAway(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/audit"
 	s := &settings{auditLog: path}
 	audit, closer, err := s.newAudit(nil)
@@ -46,6 +47,7 @@ func TestTheAuditFileIsOursAloneAndMayBeMovedAway(t *testing.T) {
 }
 
 func TestTheAuditGoesToTheLogOrNowhereAsTold(t *testing.T) {
+	t.Parallel()
 	for where, lines := range map[string]int{auditToLog: 1, auditOff: 0} {
 		var out bytes.Buffer
 		audit, closer, err := (&settings{auditLog: where}).newAudit(&out)

@@ -63,6 +63,7 @@ func (s secrets) leaks(text string) (leaks []string) {
 // All that can go wrong does, at the level of most detail, with credentials of every kind; and then everything that was written
 // anywhere, and every answer, is searched for what must not be in it.
 func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	memory, address := memoryEnsemble(t)
 	authority := newTestAuthority(t, folder)
@@ -78,7 +79,7 @@ func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
 	collector := newCollector(t)
 	s := serve(t, "--zookeeper="+address, "--log-level=debug", "--otlp-endpoint="+collector.endpoint,
 		"--zookeeper-auth-file="+folder+"/auth", "--policy="+folder+"/policy",
-		"--audit-log="+folder+"/audit", "--metrics-listen=unix://"+folder+"/metrics", "--drain-timeout=100ms", "--session-timeout=4s",
+		"--audit-log="+folder+"/audit", "--metrics-listen=unix://"+folder+"/metrics", "--drain-timeout=100ms", "--session-timeout=20s",
 		"--tls-cert="+folder+"/server.crt", "--tls-key="+folder+"/server.key", "--tls-client-ca="+folder+"/ca.crt",
 		"--listen=unix://"+folder+"/thief?identity=thief")
 	owner, err := sidekeeper.Dial(s.address, sidekeeper.WithTLS(authority.clientConfig("client")))

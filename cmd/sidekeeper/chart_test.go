@@ -132,6 +132,7 @@ func schemaOf(each *pflag.Flag) map[string]any {
 }
 
 func TestTheChartHasEveryFlagAsASetting(t *testing.T) {
+	t.Parallel()
 	written, err := os.ReadFile(chartValues)
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +147,7 @@ func TestTheChartHasEveryFlagAsASetting(t *testing.T) {
 }
 
 func TestTheChartsSchemaKnowsEverySetting(t *testing.T) {
+	t.Parallel()
 	written, err := os.ReadFile(chartSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +169,7 @@ func TestTheChartsSchemaKnowsEverySetting(t *testing.T) {
 }
 
 func TestTheChartSetsNoFlagThatDoesNotExist(t *testing.T) {
+	t.Parallel()
 	flags := new(settings).flags()
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(elsewhereInTheChart)), slices.Collect(maps.Keys(chartDefaults))) {
 		if flags.Lookup(name) == nil {

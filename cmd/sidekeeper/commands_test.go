@@ -48,6 +48,7 @@ func view() *lockv1.View {
 }
 
 func TestLockShowShowsTheQueue(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Get = func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error) {
 		return &lockv1.GetResponse{View: view()}, nil
@@ -65,6 +66,7 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 }
 
 func TestLockShowTellsOfDelays(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	shown := view()
 	shown.Holders[0].LockDelay = durationpb.New(15 * time.Second)
@@ -83,6 +85,7 @@ func TestLockShowTellsOfDelays(t *testing.T) {
 }
 
 func TestLockShowSaysThatALockIsFree(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Get = func(_ context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
 		return &lockv1.GetResponse{View: &lockv1.View{Name: request.GetName()}}, nil
@@ -91,6 +94,7 @@ func TestLockShowSaysThatALockIsFree(t *testing.T) {
 }
 
 func TestLockShowWatchesUntilTheStreamEnds(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Watch = func(r *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
 		for range 2 {
@@ -105,6 +109,7 @@ func TestLockShowWatchesUntilTheStreamEnds(t *testing.T) {
 }
 
 func TestLockLsListsNames(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.List = func(_ context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
 		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: request.GetPrefix() + "/eu", Contenders: 3}}}, nil
@@ -115,6 +120,7 @@ func TestLockLsListsNames(t *testing.T) {
 }
 
 func TestLockRevokeAsksAndWithAGraceAsAnOperator(t *testing.T) {
+	t.Parallel()
 	server, operators := scripted.Start(t), scripted.Start(t)
 	server.Revoke = func(_ context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
 		if request.GetGrace() != nil || request.GetReason() != "moving" {
@@ -133,6 +139,7 @@ func TestLockRevokeAsksAndWithAGraceAsAnOperator(t *testing.T) {
 }
 
 func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Break = func(_ context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
 		if request.GetFencingToken() != 42 {
@@ -149,6 +156,7 @@ func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
 }
 
 func TestLeasesListsWhatEachHolds(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Leases = func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error) {
 		return &leasev1.ListResponse{Leases: []*leasev1.Lease{{
@@ -165,6 +173,7 @@ func TestLeasesListsWhatEachHolds(t *testing.T) {
 }
 
 func TestHealthTellsTheProcessFromTheEnsembleByItsExitCode(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Health.SetServingStatus("sidekeeper.readiness", healthv1.HealthCheckResponse_NOT_SERVING)
 	wantOutput(t, server, 0, "serving\n", "health")
@@ -175,6 +184,7 @@ func TestHealthTellsTheProcessFromTheEnsembleByItsExitCode(t *testing.T) {
 }
 
 func TestVersionNamesTheToolchain(t *testing.T) {
+	t.Parallel()
 	stdout, _, code := output(t, "version", "-o", "json")
 	var built build
 	if err := json.Unmarshal([]byte(stdout), &built); err != nil || code != 0 || built.Go != runtime.Version() {
@@ -187,6 +197,7 @@ func TestVersionNamesTheToolchain(t *testing.T) {
 }
 
 func TestASidecarThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none")
 	stdout, stderr, code := output(t, "--address", path, "lock", "ls")
 	want := fmt.Sprintf("sidekeeper: cannot reach the sidecar at %s: dial unix %s: connect: no such file or directory\n",
@@ -200,6 +211,7 @@ func TestASidecarThatIsNotThereIsNamed(t *testing.T) {
 }
 
 func TestASidecarThatDoesNotAnswerIsNamed(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Get = scripted.Frozen
 	wantOutput(t, server, 69, "sidekeeper: the sidecar at "+server.Target+" does not answer in time\n",
@@ -207,6 +219,7 @@ func TestASidecarThatDoesNotAnswerIsNamed(t *testing.T) {
 }
 
 func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Get = func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error) {
 		bad, err := status.New(codes.InvalidArgument, "INVALID_FIELD: name").WithDetails(
@@ -222,6 +235,7 @@ func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
 }
 
 func TestWrongUseIsToldInOneLine(t *testing.T) {
+	t.Parallel()
 	for args, said := range map[string]string{
 		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, barrier, completion, config, console, dev, doctor, elect, groups, ` +
 			"health, inject-webhook, leases, lock, members, queue, quota, semaphore, seq, serve, top, version",
@@ -244,6 +258,7 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 }
 
 func TestNoCommandLeavesItToItsReaderHowItIsCalled(t *testing.T) {
+	t.Parallel()
 	var walk func(command *cobra.Command)
 	walk = func(command *cobra.Command) {
 		err := command.ValidateArgs(make([]string, 99))
@@ -258,6 +273,7 @@ func TestNoCommandLeavesItToItsReaderHowItIsCalled(t *testing.T) {
 }
 
 func TestAGroupOfCommandsShowsItsHelpAsAnError(t *testing.T) {
+	t.Parallel()
 	stdout, stderr, code := output(t, "lock")
 	if code != 64 || stdout != "" || !strings.Contains(stderr, "Available Commands") ||
 		!strings.HasSuffix(stderr, "sidekeeper: missing subcommand\n") {
@@ -266,6 +282,7 @@ func TestAGroupOfCommandsShowsItsHelpAsAnError(t *testing.T) {
 }
 
 func TestShellsCompleteTheNamesOfLocks(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.List = func(context.Context, *lockv1.ListRequest) (*lockv1.ListResponse, error) {
 		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: "orders"}, {Name: "users"}}}, nil

@@ -44,6 +44,7 @@ func composed(t *testing.T) (composition, *settings) {
 }
 
 func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
+	t.Parallel()
 	compose, s := composed(t)
 	known := map[string]bool{}
 	s.flags().VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
@@ -55,6 +56,7 @@ func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
 }
 
 func TestTheSidecarOfTheComposeFileKnowsItsEnsemble(t *testing.T) {
+	t.Parallel()
 	compose, s := composed(t)
 	sidecar := compose.Services["sidecar"]
 	delete(compose.Services, "sidecar")

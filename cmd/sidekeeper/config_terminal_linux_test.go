@@ -8,6 +8,7 @@ import (
 )
 
 func TestATerminalGetsNoCommandsOutOfAValue(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	person, programs := openTerminal(t)
 	s.put("app/motd", "grün\tplain\n\x1b]0;owned\a\x9b2J \u202e\xff\n")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
@@ -23,7 +24,7 @@ type configScene struct {
 
 func newConfigScene(t *testing.T) *configScene {
 	t.Helper()
-	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{SessionTimeout: 20 * time.Second})
 	return &configScene{t: t, sidecar: sidecar, config: sidecar.Client().Config()}
 }
 
@@ -86,6 +87,7 @@ func (s *configScene) stored(prefix string) string {
 }
 
 func TestValuesPassByteForByte(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	every := make([]byte, 256)
 	for i := range every {
@@ -109,6 +111,7 @@ func TestValuesPassByteForByte(t *testing.T) {
 }
 
 func TestEntriesAreShownAsJSONWithTextWhereThereIsSome(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app/text", "héllo\n")
 	s.put("app/bytes", "\x00\xff")
@@ -129,6 +132,7 @@ func TestEntriesAreShownAsJSONWithTextWhereThereIsSome(t *testing.T) {
 }
 
 func TestLsShowsAGlanceOfEachValue(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app/db", "primary")
 	s.put("app/db", "secondary")
@@ -145,6 +149,7 @@ func TestLsShowsAGlanceOfEachValue(t *testing.T) {
 }
 
 func TestConditionsThatAreNotMetWriteNothing(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.wants(0, "limit has version 1\n", "put", "limit", "1", "--if-missing")
 	s.wants(0, "limit has version 2\n", "put", "limit", "2", "--if-version", "1")
@@ -166,6 +171,7 @@ func TestConditionsThatAreNotMetWriteNothing(t *testing.T) {
 }
 
 func TestRmDeletesOneKeyOrAsAnOperatorAllBelow(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	for _, key := range []string{"a", "a/b", "a/b/c", "ab"} {
 		s.put(key, "")
@@ -182,6 +188,7 @@ func TestRmDeletesOneKeyOrAsAnOperatorAllBelow(t *testing.T) {
 }
 
 func TestShellsCompleteKeys(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	for _, key := range []string{"app/db/host", "app/db/port", "app/dns", "other"} {
 		s.put(key, "")
@@ -205,6 +212,7 @@ func TestShellsCompleteKeys(t *testing.T) {
 }
 
 func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file.yaml")
 	if err := os.WriteFile(file, []byte("a: [1]\n"), 0o600); err != nil {

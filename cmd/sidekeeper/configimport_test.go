@@ -15,6 +15,7 @@ import (
 )
 
 func TestWhatIsExportedIsImportedAgainFromYAMLAndFromFiles(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	for key, value := range map[string]string{
 		"app": "of the prefix", "app/db": "primary", "app/db/host": "db1", "app/..x": "dots", "app/logo": "\x00\xff",
@@ -45,6 +46,7 @@ func TestWhatIsExportedIsImportedAgainFromYAMLAndFromFiles(t *testing.T) {
 }
 
 func TestAnImportWritesOnlyWhatDiffersAndPrunesOnlyIfItIsTold(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	same := s.put("app/same", "1")
 	s.put("app/other", "1")
@@ -76,6 +78,7 @@ func TestAnImportWritesOnlyWhatDiffersAndPrunesOnlyIfItIsTold(t *testing.T) {
 }
 
 func TestLargeImportsAreSplitIntoCommits(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	wanted := map[string][]byte{"huge": []byte(strings.Repeat("h", configsync.MaxValueBytes))}
 	for i := range 250 {

@@ -36,6 +36,7 @@ func (p *program) awaitLine(t *testing.T, want string) {
 }
 
 func TestSyncKeepsAFolderEqualToAPrefix(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app/host", "db1")
 	s.put("apple", "not below app")
@@ -82,6 +83,7 @@ func (p *program) awaitSaid(t *testing.T, words string) {
 }
 
 func TestSyncOnceEndsWithTheCommandsCode(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app", "of the prefix")
 	where := filepath.Join(t.TempDir(), "folder")
@@ -97,6 +99,7 @@ func TestSyncOnceEndsWithTheCommandsCode(t *testing.T) {
 }
 
 func TestSyncSendsASignalAfterEachChange(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGUSR1)
@@ -125,6 +128,7 @@ func TestSyncSendsASignalAfterEachChange(t *testing.T) {
 }
 
 func TestSyncGoesOnWhenItsSidecarIsBack(t *testing.T) {
+	t.Parallel()
 	_, ensemble := memoryEnsemble(t)
 	folder, err := os.MkdirTemp("", "sidekeeper") // not t.TempDir: a socket's path is short
 	if err != nil {
@@ -175,6 +179,7 @@ func (s *configScene) commitTogether(number int) bool {
 
 // Whatever a commit writes is seen together, also when the process that writes the files is killed and started again.
 func TestReadersNeverSeeAMixOfTwoStates(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	ctx, enough := context.WithCancel(t.Context())
 	written := make(chan int)

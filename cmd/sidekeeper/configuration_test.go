@@ -14,6 +14,7 @@ import (
 const configurationPath = "../../docs/configuration.md"
 
 func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
+	t.Parallel()
 	comparePage(t, configurationPath, map[string]string{
 		"serve":          serveTables(),
 		"read again":     strings.Join(readAgain(), ", ") + ".\n",
@@ -24,6 +25,7 @@ func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
 }
 
 func TestThePageOfLimitsShowsEverySettingThatIsANumberOrATime(t *testing.T) {
+	t.Parallel()
 	numbers := pflag.NewFlagSet("", pflag.ContinueOnError)
 	numbers.SortFlags = false
 	for _, each := range settingGroups {
@@ -57,6 +59,7 @@ func comparePage(t *testing.T, path string, parts map[string]string) {
 }
 
 func TestEverySettingBelongsToOneSubject(t *testing.T) {
+	t.Parallel()
 	var named []string
 	for _, each := range settingGroups {
 		named = append(named, each.flags...)

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,17 +17,12 @@ func (s *configScene) launch(args ...string) (p *program, stop func()) {
 
 func launchConfig(t *testing.T, address string, args ...string) (p *program, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	p = launch(ctx, append([]string{"--address", address, "config"}, args...)...)
-	t.Cleanup(func() {
-		cancel()
-		for range p.lines { // until its end
-		}
-	})
-	return p, cancel
+	p = start(t, address, append([]string{"config"}, args...)...)
+	return p, func() { p.signal(syscall.SIGTERM) }
 }
 
 func TestWatchTellsTheStateAndThenWhatChanges(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app/db", "primary")
 	s.put("app", "")
@@ -51,6 +46,7 @@ func TestWatchTellsTheStateAndThenWhatChanges(t *testing.T) {
 }
 
 func TestWatchTellsOfExactKeysAsJSON(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app/db", "primary")
 	p, _ := s.launch("watch", "--exact", "app", "app/none", "-o", "json")
@@ -64,6 +60,7 @@ func TestWatchTellsOfExactKeysAsJSON(t *testing.T) {
 }
 
 func TestWatchSaysWhenItIsOutOfContact(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	p, _ := s.launch("watch")
 	p.wantLine(t, "synced")
@@ -76,6 +73,7 @@ func TestWatchSaysWhenItIsOutOfContact(t *testing.T) {
 }
 
 func TestWatchRunsTheCommandUntilItHasSeenTheNewestState(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app", "1")
 	pipe := fifo(t, "proceed")

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
@@ -33,10 +33,9 @@ func posted(t *testing.T, url, token, body string) (code int, answer string) {
 }
 
 func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t, "--admin-listen=127.0.0.1:0")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	console := launch(ctx, "console", "--address", s.address, "--admin", said(t, welcome, `top --admin (\S+)`))
+	console := start(t, "", "console", "--address", s.address, "--admin", said(t, welcome, `top --admin (\S+)`))
 	origin, token, _ := strings.Cut(receive(t, console.lines), "/#token=")
 	const create, list = "/api/sidekeeper.sequence.v1.SequenceService/Create", "/api/sidekeeper.sequence.v1.SequenceService/List"
 	if code, answer := posted(t, origin+create, token, `{"name":"invoices"}`); code != http.StatusOK {
@@ -61,11 +60,12 @@ func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
 	if code, answer := posted(t, origin+list, token, `{}`); code != http.StatusServiceUnavailable {
 		t.Errorf("without a sidecar: %d %s", code, answer)
 	}
-	stop()
+	console.signal(syscall.SIGTERM)
 	console.want(t, 0)
 }
 
 func TestTheConsoleIsForThisMachineOnly(t *testing.T) {
+	t.Parallel()
 	s, _ := develop(t)
 	defer s.ends()
 	defer s.signal(os.Interrupt)
@@ -86,6 +86,7 @@ func TestTheConsoleIsForThisMachineOnly(t *testing.T) {
 }
 
 func TestHTTPIsServedToAllWhereAllAreOperatorsOnly(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t, "--http-listen=127.0.0.1:0")
 	defer s.ends()
 	defer s.signal(os.Interrupt)

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
@@ -50,9 +49,12 @@ func developWith(t *testing.T, input io.Reader, args ...string) (s *served, welc
 	}
 	t.Logf("ready after %v", time.Since(began))
 	go func() { s.ended <- s.command.Wait() }()
-	s.address = said(t, welcome, `callers: .*, (127\.0\.0\.1:\d+)`)
+	s.address = said(t, welcome, callers)
 	return s, welcome
 }
+
+// callers is a pattern of what the welcome says of the sidecar's address.
+const callers = `callers: .*, (127\.0\.0\.1:\d+)`
 
 // said is what the welcome says in that place.
 func said(t *testing.T, welcome, pattern string) string {
@@ -65,6 +67,7 @@ func said(t *testing.T, welcome, pattern string) string {
 }
 
 func TestDevSaysWhatIsThereAndEndsWithZeroOnCtrlC(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t)
 	if conn, err := net.Dial("tcp", said(t, welcome, `ensemble: +(127\.0\.0\.1:\d+)`)); err != nil {
 		t.Error(err)
@@ -91,6 +94,7 @@ func TestDevSaysWhatIsThereAndEndsWithZeroOnCtrlC(t *testing.T) {
 }
 
 func TestDevEndsWithTheProgramThatStartedIt(t *testing.T) {
+	t.Parallel()
 	input, parent, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +112,7 @@ func TestDevEndsWithTheProgramThatStartedIt(t *testing.T) {
 }
 
 func TestDevServesTLSWithCertificatesThatItMakes(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "made")
 	s, welcome := develop(t, "--tls-folder", folder)
 	if !strings.Contains(welcome, "client-key.pem from "+folder) {
@@ -126,6 +131,7 @@ func TestDevServesTLSWithCertificatesThatItMakes(t *testing.T) {
 }
 
 func TestDevSaysThatCertificatesCannotBeMade(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -137,6 +143,7 @@ func TestDevSaysThatCertificatesCannotBeMade(t *testing.T) {
 }
 
 func TestDevSaysThatItsAddressIsTaken(t *testing.T) {
+	t.Parallel()
 	s, _ := develop(t)
 	_, said, code := output(t, "dev", "--listen", s.address)
 	if code != exit.Usage || !strings.Contains(said, "--listen 127.0.0.1:0") || !strings.Contains(said, s.address) {
@@ -145,6 +152,7 @@ func TestDevSaysThatItsAddressIsTaken(t *testing.T) {
 }
 
 func TestDevRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
 	for flag, complaint := range map[string]string{
 		"--listen=0.0.0.0:7181":  "loopback addresses only, unless with --listen-anywhere",
 		"--fault=earthquake=1s":  "expire-lease=",
@@ -159,31 +167,17 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 }
 
 func TestACommandEndsWhoseLockIsLostByAnInjectedExpiry(t *testing.T) {
+	t.Parallel()
 	s, _ := develop(t)
-	process := exec.Command(os.Args[0], "lock", "run", "orders", "--", os.Args[0], "polite")
-	process.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+s.address)
-	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal("the command did not start")
-	}
+	p := start(t, s.address, "lock", "run", "orders", "--", os.Args[0], "polite")
+	p.wantLine(t, "ready")
 	s.expire(t, "orders")
-	for lines.Scan() { // until its end
-	}
-	_ = process.Wait() // its code says it all
-	if code := process.ProcessState.ExitCode(); code != exit.Lost {
-		t.Errorf("exit %d", code)
-	}
+	p.want(t, exit.Lost)
 }
 
 // The scene of the README, to the letter but for the port.
 func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t)
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -238,14 +232,14 @@ type typedCommand struct {
 func typed(t *testing.T, program, command string) *typedCommand {
 	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(command, "'", "")) // none has a blank in it
-	return typedIn(t, ".", program, words[1:]...)
+	return typedIn(t, ".", nil, program, words[1:]...)
 }
 
-// typedIn runs a program in a folder.
-func typedIn(t *testing.T, folder, program string, args ...string) *typedCommand {
+// typedIn runs a program in a folder and an environment, which is this process's if it is nil.
+func typedIn(t *testing.T, folder string, environ []string, program string, args ...string) *typedCommand {
 	t.Helper()
 	c := &typedCommand{command: exec.Command(program, args...), lines: make(chan string, 1000)}
-	c.command.Dir = folder
+	c.command.Dir, c.command.Env = folder, environ
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestDoctorExitsWithTheMostSevereThingItFinds(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t)
 	defer func() {
 		s.signal(os.Interrupt)
@@ -57,6 +58,7 @@ func TestDoctorExitsWithTheMostSevereThingItFinds(t *testing.T) {
 }
 
 func TestDoctorSpeaksToPrograms(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t)
 	defer func() {
 		s.signal(os.Interrupt)

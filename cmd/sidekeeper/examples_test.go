@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A trial is how an example of the help is tried, and what must come of it.
@@ -314,23 +316,32 @@ type stage struct {
 	t        *testing.T
 	folder   string
 	replaced []string // pairs: what an example has, and what there is instead
+	environ  []string
 }
 
 // scripts are what examples run, by the names of their files.
 var scripts = map[string]string{
-	"bin/sidekeeper": `SIDEKEEPER_TEST_ROLE=sidekeeper exec "$TESTED" "$@"`,
-	"bin/systemctl":  `echo "told: $* shop, $SIDEKEEPER_CONFIG_CHANGES changes" | sed 's/ shop shop/ shop/'`,
-	"bin/vi":         `echo edited by vi >"$1"`,
-	"bin/nano":       `echo edited by nano >"$1"`,
-	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
-	"clean-up":       "echo cleaning",
-	"transfer":       `echo "$SIDEKEEPER_LOCK_NAME $SIDEKEEPER_FENCING_TOKEN under $SIDEKEEPER_GUARDS"`,
-	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
+	"bin/systemctl": `echo "told: $* shop, $SIDEKEEPER_CONFIG_CHANGES changes" | sed 's/ shop shop/ shop/'`,
+	"bin/vi":        `echo edited by vi >"$1"`,
+	"bin/nano":      `echo edited by nano >"$1"`,
+	"make-reports":  `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
+	"clean-up":      "echo cleaning",
+	"transfer":      `echo "$SIDEKEEPER_LOCK_NAME $SIDEKEEPER_FENCING_TOKEN under $SIDEKEEPER_GUARDS"`,
+	"serve":         `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
 }
 
-func newStage(t *testing.T) *stage {
+// buildProgram returns a folder with sidekeeper in it as it is released: with the race detector, hundreds of commands start slowly.
+func buildProgram(t *testing.T) string {
 	t.Helper()
-	sidecar, welcome := develop(t, "--admin-listen=127.0.0.1:0", "--log-level=warn")
+	folder := t.TempDir()
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder+"/", ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return folder
+}
+
+func newStage(t *testing.T, program string) *stage {
+	t.Helper()
 	s := &stage{t: t, folder: t.TempDir()}
 	for _, folder := range []string{"bin", "run"} {
 		if err := os.Mkdir(filepath.Join(s.folder, folder), 0o700); err != nil {
@@ -342,20 +353,16 @@ func newStage(t *testing.T) *stage {
 			t.Fatal(err)
 		}
 	}
-	admin, ensemble := said(t, welcome, `top --admin (\S+)`), said(t, welcome, `ensemble:  (\S+), `)
+	s.environ = append(os.Environ(), "PATH="+filepath.Join(s.folder, "bin")+":"+program+":"+os.Getenv("PATH"), "EDITOR=", "VISUAL=",
+		"TMPDIR="+t.TempDir(), "SIDEKEEPER_LISTEN=127.0.0.1:0", "SIDEKEEPER_OPERATOR_LISTEN=unix://"+filepath.Join(s.folder, "operator"))
+	welcome := s.runs("sidekeeper dev --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --log-level warn").reads(t, "Ctrl-C here")
+	address, admin, ensemble := said(t, welcome, callers), said(t, welcome, `top --admin (\S+)`), said(t, welcome, `ensemble:  (\S+), `)
 	s.replaced = []string{
 		"zk-1:2181,zk-2:2181,zk-3:2181", ensemble, "zk-1:2181", ensemble, "--listen 127.0.0.1:7181", "--listen 127.0.0.1:0",
 		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin, "127.0.0.1:7184", "127.0.0.1:0",
-		"127.0.0.1:7181", sidecar.address, " /run/", " " + s.folder + "/run/",
+		"127.0.0.1:7181", address, " /run/", " " + s.folder + "/run/",
 	}
-	for name, value := range map[string]string{
-		"TESTED": os.Args[0], "PATH": filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "EDITOR": "", "VISUAL": "",
-		"TMPDIR": t.TempDir(), "SIDEKEEPER_ADDRESS": sidecar.address, operatorAddressVariable: sidecar.address, adminVariable: admin,
-		"GORACE":            os.Getenv("GORACE") + " atexit_sleep_ms=0", // or each of many commands takes a second to end
-		"SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_OPERATOR_LISTEN": "unix://" + filepath.Join(s.folder, "operator"),
-	} {
-		t.Setenv(name, value)
-	}
+	s.environ = append(s.environ, sidekeeper.AddressVariable+"="+address, operatorAddressVariable+"="+address, adminVariable+"="+admin)
 	return s
 }
 
@@ -390,14 +397,14 @@ func (s *stage) runs(line string) *typedCommand {
 	if !strings.Contains(line, " | ") && !strings.Contains(line, " || ") {
 		line = "exec " + line
 	}
-	return typedIn(s.t, s.folder, "/bin/sh", "-c", line)
+	return typedIn(s.t, s.folder, s.environ, "/bin/sh", "-c", line)
 }
 
 // shell does something to its end, without failing.
 func (s *stage) shell(script string) {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), "/bin/sh", "-ec", script)
-	command.Dir, command.WaitDelay = s.folder, patience
+	command.Dir, command.Env, command.WaitDelay = s.folder, s.environ, patience
 	ended := make(chan error, 1)
 	var output []byte
 	go func() {
@@ -502,20 +509,28 @@ func examplesOf(command *cobra.Command) (lines []string) {
 
 // Every example of the help is tried, each on a stage that its command's others have left behind.
 func TestExamplesAreTrue(t *testing.T) {
-	untried := map[string]bool{}
+	t.Parallel()
+	program, untried := buildProgram(t), map[string]bool{}
 	for example := range trials {
 		untried[example] = true
 	}
 	everyCommand(func(command *cobra.Command) {
+		examples := examplesOf(command)
+		for _, example := range examples {
+			delete(untried, example)
+		}
+		if len(examples) == 0 {
+			return
+		}
 		t.Run(pageName(command), func(t *testing.T) {
-			s := newStage(t)
-			for _, example := range examplesOf(command) {
+			t.Parallel()
+			s := newStage(t, program)
+			for _, example := range examples {
 				trial, found := trials[example]
 				if !found {
 					t.Errorf("nobody tries %s", example)
 					continue
 				}
-				delete(untried, example)
 				t.Log(example)
 				s.tries(example, trial)
 			}

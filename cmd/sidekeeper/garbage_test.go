@@ -9,6 +9,7 @@ import (
 )
 
 func TestGarbageMayBeAQuarterOfTheHeapAndIsAlwaysSome(t *testing.T) {
+	t.Parallel()
 	for live, want := range map[uint64]int{0: 2400, 1 << 20: 2400, 24 << 20: 100, 96 << 20: 25, 1 << 30: 25} {
 		if got := percentFor(live); got != want {
 			t.Errorf("with %d bytes in use: %d %%, want %d", live, got, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -21,30 +22,68 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
+// freeze stops a process, and returns when none of its threads does anything more.
+func freeze(t *testing.T, process int) {
+	t.Helper()
+	syscall.Kill(process, syscall.SIGSTOP)
+	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("it does not stop: %v\n%s", err, status)
+		}
+		if strings.Contains(string(status), "\nState:\tT") {
+			return
+		}
+	}
+}
+
+func TestALockIsKeptWhileItsKilledRunnersCommandLives(t *testing.T) {
+	t.Parallel()
+	s, _ := develop(t)
+	first := start(t, s.address, "lock", "run", "job", "--", os.Args[0], "family", "parent")
+	guardian := first.numbers(1)[0]
+	freeze(t, guardian)
+	// The kernel wakes a process group that is left without a parent in its session. This member of it keeps its parent.
+	member := exec.Command("sleep", "1000")
+	member.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guardian}
+	if err := member.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		member.Process.Kill()
+		member.Wait()
+	}()
+	first.signal(syscall.SIGKILL)
+	next := []string{"job", "--", os.Args[0], "environment"}
+	start(t, s.address, append([]string{"lock", "run", "--wait", "500ms"}, next...)...).want(t, exit.NotObtained, "WAIT_TIMEOUT")
+	syscall.Kill(guardian, syscall.SIGCONT)
+	start(t, s.address, append([]string{"lock", "run"}, next...)...).want(t, 3)
+}
+
 func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, number := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} { // with the latter, a Go program exits with 2
 		t.Run(number.String(), func(t *testing.T) {
+			t.Parallel()
 			server := scripted.Start(t)
 			released := make(chan struct{}, 1)
 			server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
 				released <- struct{}{}
 				return &lockv1.ReleaseResponse{}, nil
 			}
-			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			r := start(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
 			server.NextAcquire().Grant(1)
-			processes := numbers(t, r.next, 3)
+			processes := r.numbers(3)
 			syscall.Kill(processes[0], number)
 			receive(t, released)
 			wantNobody(t, processes, "when the lock is given up")
-			if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGKILL) {
-				t.Errorf("exit code %d", r.ProcessState.ExitCode())
-			}
+			r.want(t, exit.Signal+int(syscall.SIGKILL))
 		})
 	}
 }
 
 func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
-	const validity = 12 * time.Second
+	t.Parallel()
 	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
 	for cause, end := range map[string]func(*scripted.Acquire){
 		"broken": func(call *scripted.Acquire) {
@@ -54,6 +93,7 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 		"at risk": func(*scripted.Acquire) {},
 	} {
 		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
 			server := scripted.Start(t)
 			var asked atomic.Pointer[time.Time] // when the question was sent that is answered, or later
 			server.CheckHolds = func(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
@@ -62,11 +102,11 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 				}
 				return scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse](ctx, request)
 			}
-			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			r := start(t, server.Target, "lock", "run", "orders", "--kill-grace", killGrace, "--", os.Args[0], "family", "parent", "stay", "session")
 			call := server.NextAcquire()
 			call.Grant(1)
-			processes := numbers(t, r.next, 3)
-			syscall.Kill(processes[0], syscall.SIGSTOP)
+			processes := r.numbers(3)
+			freeze(t, processes[0])
 			end(call)
 			for over := asked.Load().Add(validity); len(living(processes)) > 0 && time.Now().Before(over); {
 				<-time.After(5 * time.Millisecond)
@@ -74,30 +114,28 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 			if wantNobody(t, processes, "when the validity is over"); t.Failed() {
 				return
 			}
-			r.Wait()
-			if code := r.ProcessState.ExitCode(); code != exit.Lost {
-				t.Errorf("exit code %d, want %d", code, exit.Lost)
-			}
+			r.want(t, exit.Lost)
 		})
 	}
 }
 
 // A command may be a `lock run` itself, with a guardian of its own, which a guardian that has to kill finds among the rest.
 func TestNothingOfACommandOutlivesALockWithinALock(t *testing.T) {
+	t.Parallel()
 	const flight = `sh "$0" &` // starts itself anew and ends, again and again, until its file is gone
 	script := filepath.Join(t.TempDir(), "flight")
 	if err := os.WriteFile(script, []byte(flight), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := scripted.Start(t)
-	r := startRunner(t, server.Target, "lock", "run", "outer", "--", "env", role+"=sidekeeper", os.Args[0], "lock", "run", "inner", "--",
+	r := start(t, server.Target, "lock", "run", "outer", "--", "env", role+"=sidekeeper", os.Args[0], "lock", "run", "inner", "--",
 		"sh", "-c", "sh "+script+" & echo started; wait; sleep 1000")
 	outer := server.NextAcquire()
 	outer.Grant(1)
 	inner := server.NextAcquire()
 	inner.Grant(2)
-	wantNext(t, r, "started")
-	r.Process.Kill()
+	r.wantLine(t, "started")
+	r.signal(syscall.SIGKILL)
 	inner.AwaitGone()
 	if count := shellsWith(script); count > 0 {
 		t.Errorf("%d processes still work when the inner lock is free", count)
@@ -120,14 +158,15 @@ func shellsWith(script string) (count int) {
 }
 
 func TestWhatARunOfACommandLeavesBehindIsNotSidekeepers(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	s.put("app", "1")
-	r := startRunner(t, s.sidecar.Address(), "config", "watch", "app", "--exec", "sleep 0.1 & echo $!")
-	left := numbers(t, r.next, 1)[0]
+	r := start(t, s.sidecar.Address(), "config", "watch", "app", "--exec", "sleep 0.1 & echo $!")
+	left := r.numbers(1)[0]
 	s.put("app", "2")
-	numbers(t, r.next, 1)
+	r.numbers(1)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", left)) // also of one that has ended if its parent has not asked yet
-	if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.Process.Pid)) {
+	if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.process.Pid)) {
 		t.Errorf("sidekeeper is the parent of what the run before left:\n%s", status)
 	}
 }
@@ -156,11 +195,11 @@ func openTerminal(t *testing.T) (person, programs *os.File) {
 }
 
 func TestWhoWaitsAtATerminalIsToldForWhom(t *testing.T) {
+	t.Parallel()
 	person, programs := openTerminal(t)
 	server := scripted.Start(t)
-	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "environment")
-	r.Stderr = programs
-	r.begin(t)
+	r := startAs(t, func(command *exec.Cmd) { command.Stderr = programs }, server.Target,
+		"lock", "run", "orders", "--", os.Args[0], "environment")
 	call := server.NextAcquire()
 	call.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{
 		Position: 2, Holders: []*lockv1.Contender{{Owner: "node-1/4711"}, {}},
@@ -180,18 +219,19 @@ func TestWhoWaitsAtATerminalIsToldForWhom(t *testing.T) {
 		t.Error("nothing is said")
 	}
 	call.Grant(1)
-	wantNext(t, r, "orders 1 false orders:1")
+	r.wantLine(t, "orders 1 false orders:1")
 }
 
 func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) {
+	t.Parallel()
 	person, programs := openTerminal(t)
 	server := scripted.Start(t)
-	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "obey")
-	r.Stdin, r.Stderr = programs, programs
-	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	r.begin(t)
+	r := startAs(t, func(command *exec.Cmd) {
+		command.Stdin, command.Stderr = programs, programs
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}, server.Target, "lock", "run", "orders", "--", os.Args[0], "obey")
 	server.NextAcquire().Grant(1)
-	wantNext(t, r, "ready")
+	r.wantLine(t, "ready")
 	person.WriteString("\x1a") // Ctrl-Z
 	said := make(chan string, 10)
 	go func() {
@@ -202,29 +242,19 @@ func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) 
 	for !strings.Contains(receive(t, said), "cannot be suspended") {
 	}
 	person.WriteString("\x03") // Ctrl-C
-	ended := make(chan struct{})
-	go func() {
-		for r.lines.Scan() {
-		}
-		close(ended)
-	}()
-	receive(t, ended)
-	if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGINT) {
-		t.Errorf("it ended with %v", r.ProcessState)
-	}
+	r.want(t, exit.Signal+int(syscall.SIGINT))
 }
 
 func TestACommandMayAskOnTheTerminalWhateverItsInputIs(t *testing.T) {
+	t.Parallel()
 	person, programs := openTerminal(t)
 	server := scripted.Start(t)
-	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "ask")
-	r.Stderr = programs
-	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
-	r.begin(t)
+	r := startAs(t, func(command *exec.Cmd) {
+		command.Stdin, command.Stderr = nil, programs
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	}, server.Target, "lock", "run", "orders", "--", os.Args[0], "ask")
 	server.NextAcquire().Grant(1)
 	person.WriteString("secret\n")
-	wantNext(t, r, "read secret")
-	if r.Wait(); r.ProcessState.ExitCode() != 0 {
-		t.Errorf("it ended with %v", r.ProcessState)
-	}
+	r.wantLine(t, "read secret")
+	r.want(t, 0)
 }

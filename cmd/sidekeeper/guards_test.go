@@ -43,6 +43,7 @@ func TestWhatACommandWritesIsGuardedByTheLockThatItRunsUnder(t *testing.T) {
 }
 
 func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	client := s.sidecar.Client()
 	if _, err := client.Sequence("numbers").Create(t.Context(), 1); err != nil {
@@ -102,6 +103,7 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 }
 
 func TestTheGoClientIsToldOfCurrentTokens(t *testing.T) {
+	t.Parallel()
 	s := newConfigScene(t)
 	client := s.sidecar.Client()
 	lock, err := client.Acquire(t.Context(), "orders", sidekeeper.LockOptions{})

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.json")
 	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func chartPattern(t *testing.T, values string) (path string) {
 }
 
 func TestTheChartCallsSidecarAndInjectorInTheRightWay(t *testing.T) {
+	t.Parallel()
 	for _, values := range []string{"injector", "everything", "cert-manager", "cert-manager-self-signed"} {
 		if _, err := inject.ReadPattern(chartPattern(t, values), checkArguments); err != nil {
 			t.Errorf("%s: the sidecar: %v", values, err)
@@ -88,6 +90,7 @@ func TestTheChartCallsSidecarAndInjectorInTheRightWay(t *testing.T) {
 }
 
 func TestACommandLineThatBreaksARuleIsToldByFlagAndRule(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"serve --zookeeper=a:1 --session-timeout=3s":  "session-timeout: an ensemble grants no less than two ticks",
 		"serve --zookeeper=a:1 --session-timeout=bad": "session-timeout: time: invalid duration",

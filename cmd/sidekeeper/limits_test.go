@@ -15,6 +15,7 @@ import (
 
 // Whatever can be limited, by a flag or in the policy, stands in the one table of limits, and in that of the policy's fields.
 func TestTheTableOfLimitsHasEveryLimit(t *testing.T) {
+	t.Parallel()
 	table := section(t, "../../docs/limits.md", "## What one caller may have")
 	fields := section(t, "../../docs/security.md", "### Limits in the policy")
 	for _, name := range policy.LimitNames() {
@@ -51,6 +52,7 @@ func hasRow(table, part string) bool {
 }
 
 func TestServeGivesAnIdentityWhatThePolicySays(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "policy.yaml")
 	text := "rules: []\nlimits: [{identities: ['socket:one'], leases: 5, watched_nodes: 6}]\n"

@@ -43,12 +43,11 @@ func allPages[T any](next func(token string) ([]T, string, error)) (all []T, _ e
 	return all, nil
 }
 
-const (
-	// completionTime bounds how long a shell waits for names.
-	completionTime = time.Second
-	// maxCompletions bounds what a shell shows.
-	maxCompletions = 1000
-)
+// completionTime bounds how long a shell waits for names; tests wait for longer.
+var completionTime = time.Second
+
+// maxCompletions bounds what a shell shows.
+const maxCompletions = 1000
 
 // complete names what begins with the first argument, as far as it was typed.
 func complete[T any](

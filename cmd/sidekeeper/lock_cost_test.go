@@ -73,12 +73,14 @@ type countedSidecar struct {
 }
 
 func TestALockPairCostsNoMoreThanItDid(t *testing.T) {
+	t.Parallel()
 	s := startCounted(t)
 	lease := s.lease(t)
 	s.costs(t, bareBounds, func() { s.pair(t, lease, "alone") })
 }
 
 func TestALockPairOverTheStreamOfItsLeaseCostsNoMoreThanItDid(t *testing.T) {
+	t.Parallel()
 	s := startCounted(t)
 	pair := s.stream(t)
 	s.costs(t, streamBounds, func() { pair("alone") })
@@ -112,6 +114,7 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 }
 
 func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
+	t.Parallel()
 	const callers = 17
 	s := startCounted(t)
 	var all sync.WaitGroup
@@ -142,6 +145,7 @@ func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
 
 // What stands on a goroutine's stack beyond 8 KiB, or 4, doubles it, for as long as the lease is open.
 func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
+	t.Parallel()
 	s := startCounted(t)
 	s.lease(t)
 	before := s.counts(t)

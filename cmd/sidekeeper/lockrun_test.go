@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync/atomic"
@@ -18,7 +15,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
-	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
@@ -28,10 +24,11 @@ import (
 func runs(t *testing.T, server *scripted.Server, flags []string, behaviour string) *program {
 	t.Helper()
 	args := append([]string{"lock", "run", "orders"}, flags...)
-	return start(t, server, append(args, "--", os.Args[0], behaviour)...)
+	return start(t, server.Target, append(args, "--", os.Args[0], behaviour)...)
 }
 
 func TestTheCommandGetsNameAndTokenAndItsExitCodeIsPassedOn(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, []string{"--mode", "read", "--owner", "me", "--wait", "3s"}, "environment")
 	call := server.NextAcquire()
@@ -46,6 +43,7 @@ func TestTheCommandGetsNameAndTokenAndItsExitCodeIsPassedOn(t *testing.T) {
 }
 
 func TestInputAndOutputPassStraightThrough(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "copy")
 	server.NextAcquire().Grant(1)
@@ -54,6 +52,7 @@ func TestInputAndOutputPassStraightThrough(t *testing.T) {
 }
 
 func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "die")
 	server.NextAcquire().Grant(1)
@@ -61,6 +60,7 @@ func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
 }
 
 func TestSignalsReachTheCommand(t *testing.T) {
+	t.Parallel()
 	heeded := make(chan os.Signal, 16) // whoever runs the tests may ignore some, as nohup does
 	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
@@ -80,16 +80,14 @@ func TestSignalsReachTheCommand(t *testing.T) {
 		{syscall.SIGWINCH, "window changed"},
 		{syscall.SIGTERM, "terminated"},
 	} {
-		if err := syscall.Kill(os.Getpid(), c.number); err != nil {
-			t.Fatal(err)
-		}
+		p.signal(c.number)
 		p.wantLine(t, c.line)
 	}
 	p.want(t, 5)
 }
 
 func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) {
-	const validity = 8 * time.Second
+	t.Parallel()
 	server := scripted.Start(t)
 	var first atomic.Pointer[time.Time]
 	server.CheckHolds = func(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
@@ -103,7 +101,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 		released <- time.Since(*first.Load())
 		return scripted.Frozen[lockv1.ReleaseRequest, lockv1.ReleaseResponse](ctx, request)
 	}
-	p := runs(t, server, []string{"--kill-grace", "2s"}, "stubborn")
+	p := runs(t, server, []string{"--kill-grace", killGrace}, "stubborn")
 	server.NextAcquire().Grant(1)
 	p.wantLine(t, "ready")
 	p.wantLine(t, "terminated")
@@ -119,6 +117,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 }
 
 func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, []string{"--kill-grace", "1h"}, "polite")
 	server.NextAcquire().Grant(1)
@@ -126,6 +125,7 @@ func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T
 }
 
 func TestACommandIsKilledWhenItsLockIsLost(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "stubborn")
 	call := server.NextAcquire()
@@ -139,6 +139,7 @@ func TestACommandIsKilledWhenItsLockIsLost(t *testing.T) {
 }
 
 func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "polite")
 	call := server.NextAcquire()
@@ -153,8 +154,12 @@ func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
 }
 
 func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
-	p := runs(t, server, []string{"--on-revoke", "ignore"}, "stubborn")
+	server.CheckHolds = func(_ context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+		return scripted.HoldsValidFor(request, validity), nil
+	}
+	p := runs(t, server, []string{"--on-revoke", "ignore", "--kill-grace", killGrace}, "stubborn")
 	call := server.NextAcquire()
 	call.Grant(1)
 	p.wantLine(t, "ready")
@@ -170,6 +175,7 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 }
 
 func TestAWaitOfNothingIsATry(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := runs(t, server, []string{"--wait", "0s"}, "environment")
 	call := server.NextAcquire()
@@ -181,6 +187,7 @@ func TestAWaitOfNothingIsATry(t *testing.T) {
 }
 
 func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {
+	t.Parallel()
 	for reason, c := range map[string]struct {
 		code  codes.Code
 		exits int
@@ -211,15 +218,14 @@ func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {
 }
 
 func TestAnInterruptWhileWaitingGivesThePlaceUp(t *testing.T) {
+	t.Parallel()
 	for number, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		t.Run(number.String(), func(t *testing.T) {
 			server := scripted.Start(t)
 			p := runs(t, server, nil, "environment")
 			call := server.NextAcquire()
 			call.Queue(3)
-			if err := syscall.Kill(os.Getpid(), number); err != nil {
-				t.Fatal(err)
-			}
+			p.signal(number)
 			p.want(t, code, "lock orders: given up: "+number.String())
 			call.AwaitGone()
 		})
@@ -227,22 +233,25 @@ func TestAnInterruptWhileWaitingGivesThePlaceUp(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsToldBeforeTheLockIsTaken(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
-	start(t, server, "lock", "run", "orders", "--", "no-such-command-anywhere").want(t, 127, "no-such-command-anywhere")
+	start(t, server.Target, "lock", "run", "orders", "--", "no-such-command-anywhere").want(t, 127, "no-such-command-anywhere")
 }
 
 func TestACommandThatIsThereAndCannotBeRunExitsWith126(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	for _, command := range []string{"help", "lockrun_test.go"} {
 		path, err := filepath.Abs(command)
 		if err != nil {
 			t.Fatal(err)
 		}
-		start(t, server, "lock", "run", "orders", "--", path).want(t, 126, path)
+		start(t, server.Target, "lock", "run", "orders", "--", path).want(t, 126, path)
 	}
 }
 
 func TestAServerThatDoesNotSpeakIsToldInPlainWords(t *testing.T) {
+	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -262,6 +271,7 @@ func TestAServerThatDoesNotSpeakIsToldInPlainWords(t *testing.T) {
 }
 
 func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
 		return nil, scripted.Status(codes.Internal, "INTERNAL", "a surprise")
@@ -272,31 +282,13 @@ func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {
 }
 
 func TestTheCommandDiesWithSidekeeper(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
-	process := exec.Command(os.Args[0], "lock", "run", "orders", "--", os.Args[0], "stubborn")
-	process.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+server.Target)
-	stdout, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := runs(t, server, nil, "stubborn")
 	server.NextAcquire().Grant(1)
-	reader := bufio.NewReader(stdout)
-	if line, err := reader.ReadString('\n'); line != "ready\n" {
-		t.Fatal(line, err)
+	p.wantLine(t, "ready")
+	p.signal(syscall.SIGKILL)
+	if line := receive(t, p.lines); line != "" { // it ends when nobody can write any more
+		t.Errorf("the command got %s", line)
 	}
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(io.Discard, reader) // ends when nobody can write any more
-		ended <- err
-	}()
-	if err := receive(t, ended); err != nil {
-		t.Error(err)
-	}
-	process.Wait()
 }

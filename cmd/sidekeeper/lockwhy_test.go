@@ -9,6 +9,7 @@ import (
 )
 
 func TestAnExplanationNamesEachLockAndWhoWaitsInACircle(t *testing.T) {
+	t.Parallel()
 	suspended := true
 	party := func(owner, lease string, waitsFor ...string) *sidekeeper.Party {
 		return &sidekeeper.Party{

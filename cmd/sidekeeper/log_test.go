@@ -13,6 +13,7 @@ import (
 
 // Lines may wait for one another, but not for long, nor where somebody must see them, nor for ever.
 func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		out := &expect.Logbook{}
 		log, end := (&settings{}).newLog(out)

@@ -29,6 +29,7 @@ func TestThePageOfTheCommandsShowsTheirHelp(t *testing.T) {
 }
 
 func TestEveryCommandHasAManual(t *testing.T) {
+	t.Parallel()
 	pages, includes := map[string]bool{}, regexp.MustCompile(`[{}]{2}`)
 	everyCommand(func(command *cobra.Command) {
 		pages["help/"+pageName(command)+".txt"] = true
@@ -66,6 +67,7 @@ func everyPage(t *testing.T, do func(path string)) {
 }
 
 func TestEveryFlagSaysInAPhraseWhatItIs(t *testing.T) {
+	t.Parallel()
 	names := regexp.MustCompile(`^(tickTime|syncLimit|[a-z])`)
 	everyCommand(func(command *cobra.Command) {
 		command.LocalFlags().VisitAll(func(flag *pflag.Flag) {

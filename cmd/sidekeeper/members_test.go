@@ -28,6 +28,7 @@ func groupView() *membershipv1.View {
 }
 
 func TestMembersLsShowsAGroup(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Groups.Get = func(_ context.Context, r *membershipv1.GetRequest) (*membershipv1.GetResponse, error) {
 		if r.GetGroup() == "web" {
@@ -46,6 +47,7 @@ func TestMembersLsShowsAGroup(t *testing.T) {
 }
 
 func TestMembersWatchShowsWhatChanges(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	view := func(members ...*membershipv1.Member) *membershipv1.View {
 		return &membershipv1.View{Group: "web", Members: members}
@@ -86,6 +88,7 @@ func TestMembersWatchShowsWhatChanges(t *testing.T) {
 }
 
 func TestMembersWatchTellsProgramsAllOfIt(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Groups.Watch = func(
 		r *membershipv1.WatchRequest, stream grpc.ServerStreamingServer[membershipv1.WatchResponse],
@@ -101,6 +104,7 @@ func TestMembersWatchTellsProgramsAllOfIt(t *testing.T) {
 }
 
 func TestGroupsAreListed(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	server.Groups.List = func(_ context.Context, r *membershipv1.ListRequest) (*membershipv1.ListResponse, error) {
 		return &membershipv1.ListResponse{Groups: []*membershipv1.Group{
@@ -116,6 +120,7 @@ func TestGroupsAreListed(t *testing.T) {
 }
 
 func TestAGroupIsMadeAndRemoved(t *testing.T) {
+	t.Parallel()
 	server, operators := scripted.Start(t), scripted.Start(t)
 	server.Groups.Create = func(context.Context, *membershipv1.CreateRequest) (*membershipv1.CreateResponse, error) {
 		return &membershipv1.CreateResponse{}, nil

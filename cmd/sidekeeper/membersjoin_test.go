@@ -20,7 +20,7 @@ import (
 func joins(t *testing.T, server *scripted.Server, flags []string, behaviour string) *program {
 	t.Helper()
 	args := append([]string{"members", "join", "web", "web-1"}, flags...)
-	p := start(t, server, append(args, "--", os.Args[0], behaviour)...)
+	p := start(t, server.Target, append(args, "--", os.Args[0], behaviour)...)
 	accept(server, 1)
 	return p
 }
@@ -32,13 +32,14 @@ func accept(server *scripted.Server, number byte) *scripted.Open {
 }
 
 func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{
-		"--metadata", "port=80", "--metadata", "az=x=y", "--owner", "me", "--on-conflict", "replace", "--wait", "3s",
+		"--metadata", "port=80", "--metadata", "az=x=y", "--owner", "me", "--on-conflict", "replace", "--wait", "1h",
 	}, "membership")
 	call := server.Groups.NextJoin()
 	if r := call.Request; r.GetGroup() != "web" || r.GetMember() != "web-1" || r.GetOwner() != "me" ||
-		r.GetMetadata()["port"] != "80" || r.GetMetadata()["az"] != "x=y" || r.GetWaitTimeout().AsDuration().Round(time.Second) != 3*time.Second ||
+		r.GetMetadata()["port"] != "80" || r.GetMetadata()["az"] != "x=y" || r.GetWaitTimeout().AsDuration().Round(time.Minute) != time.Hour ||
 		r.GetOnConflict() != membershipv1.OnConflict_ON_CONFLICT_REPLACE {
 		t.Errorf("%v", r)
 	}
@@ -49,6 +50,7 @@ func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
 }
 
 func TestAMemberJoinsUnderTheLocksThatGuardIt(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{"--guard", "orders:7"}, "membership")
 	call := server.Groups.NextJoin()
@@ -61,6 +63,7 @@ func TestAMemberJoinsUnderTheLocksThatGuardIt(t *testing.T) {
 }
 
 func TestSignalsReachAMember(t *testing.T) {
+	t.Parallel()
 	heeded := make(chan os.Signal, 16)
 	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
@@ -72,9 +75,7 @@ func TestSignalsReachAMember(t *testing.T) {
 		number syscall.Signal
 		line   string
 	}{{syscall.SIGUSR1, "user defined signal 1"}, {syscall.SIGTERM, "terminated"}} {
-		if err := syscall.Kill(os.Getpid(), c.number); err != nil {
-			t.Fatal(err)
-		}
+		p.signal(c.number)
 		p.wantLine(t, c.line)
 	}
 	p.want(t, 5)
@@ -87,6 +88,7 @@ func replaced() error {
 }
 
 func TestACommandThatIsNoMemberAnyMoreIsTerminatedAndThenKilled(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{"--kill-grace", "300ms"}, "stubborn")
 	call := server.Groups.NextJoin()
@@ -98,6 +100,7 @@ func TestACommandThatIsNoMemberAnyMoreIsTerminatedAndThenKilled(t *testing.T) {
 }
 
 func TestACommandMayGoOnWithoutItsMembership(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{"--on-loss", "ignore"}, "polite")
 	call := server.Groups.NextJoin()
@@ -105,9 +108,7 @@ func TestACommandMayGoOnWithoutItsMembership(t *testing.T) {
 	p.wantLine(t, "ready")
 	call.End(lost())
 	p.awaitWords(t, "LEASE_LOST")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(syscall.SIGTERM)
 	p.wantLine(t, "terminated")
 	p.want(t, 5)
 }
@@ -124,6 +125,7 @@ func (p *program) awaitWords(t *testing.T, words string) {
 }
 
 func TestACommandJoinsAgainAndWaitsForItsOwnGhost(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{"--on-loss", "rejoin", "--kill-grace", "300ms"}, "stubborn")
 	call := server.Groups.NextJoin()
@@ -146,6 +148,7 @@ func TestACommandJoinsAgainAndWaitsForItsOwnGhost(t *testing.T) {
 }
 
 func TestANameInUseIsNotObtained(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, nil, "polite")
 	server.Groups.NextJoin().End(scripted.Status(codes.AlreadyExists, "MEMBER_EXISTS", "there is one"))
@@ -153,17 +156,17 @@ func TestANameInUseIsNotObtained(t *testing.T) {
 }
 
 func TestASignalEndsTheWaitingForAName(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	p := joins(t, server, []string{"--on-conflict", "wait"}, "polite")
 	call := server.Groups.NextJoin()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(syscall.SIGINT)
 	call.AwaitGone()
 	p.want(t, 130, "given up: interrupt")
 }
 
 func TestMembersJoinIsCalledInTheRightWay(t *testing.T) {
+	t.Parallel()
 	server := scripted.Start(t)
 	usage := "sidekeeper: usage: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]\n"
 	wantOutput(t, server, 64, usage, "members", "join", "web", "--", "true")

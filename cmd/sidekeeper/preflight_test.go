@@ -10,6 +10,7 @@ import (
 )
 
 func TestAStrictSidecarRefusesARiskyEnsembleAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	_, address := memoryEnsemble(t)
 	folder := t.TempDir()
 	replaceFile(t, folder+"/auth", "sidekeeper:secret\n")
@@ -28,7 +29,7 @@ func TestAStrictSidecarRefusesARiskyEnsembleAndSaysWhy(t *testing.T) {
 		},
 		{
 			"with a tick that is too short",
-			[]string{"--zookeeper=" + address, "--tick-time=500ms", "--session-timeout=4s"},
+			[]string{"--zookeeper=" + address, "--tick-time=500ms", "--session-timeout=10s"},
 			exitProblems,
 			"problem: --tick-time: tickTime is",
 		},
@@ -50,6 +51,7 @@ func TestAStrictSidecarRefusesARiskyEnsembleAndSaysWhy(t *testing.T) {
 }
 
 func TestAStrictSidecarServesAGoodEnsembleAndALenientOneSaysWhatIsRisky(t *testing.T) {
+	t.Parallel()
 	_, address := memoryEnsemble(t)
 	folder := t.TempDir()
 	replaceFile(t, folder+"/auth", "sidekeeper:secret\n")

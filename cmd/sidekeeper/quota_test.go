@@ -7,6 +7,7 @@ import (
 )
 
 func TestQuotasAreSetListedAndRemovedByCommands(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t)
 	defer func() {
 		s.signal(os.Interrupt)

@@ -159,6 +159,7 @@ func (l *load) goesOn(t *testing.T) {
 // Under load, everything that can be rotated is: each certificate, key and authority on both sides, the ensemble's credentials and the
 // policy. What was held at first is held at the end, no lock was refused, and what is new is in use.
 func TestRotationOfEveryCertificateAndCredentialDropsNoStream(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for _, part := range []string{"callers", "renewed", "ensemble", "ensemble2"} {
 		if err := os.Mkdir(folder+"/"+part, 0o700); err != nil {

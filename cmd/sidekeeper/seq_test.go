@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
@@ -18,7 +19,7 @@ type sequenceRunner struct {
 
 func runSequences(t *testing.T) sequenceRunner {
 	t.Helper()
-	return sequenceRunner{t, sidekeepertest.Start(t, sidekeepertest.Options{}).Address()}
+	return sequenceRunner{t, sidekeepertest.Start(t, sidekeepertest.Options{SessionTimeout: 20 * time.Second}).Address()}
 }
 
 func (r sequenceRunner) output(args ...string) (seen string, code int) {
@@ -37,6 +38,7 @@ func (r sequenceRunner) want(code int, want string, args ...string) {
 }
 
 func TestSequencesAreUsedFromATerminal(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	seq.want(0, "", "create", "orders", "--first", "10")
 	seq.want(1, "sidekeeper: there is such a sequence already (SEQUENCE_EXISTS)\n", "create", "orders")
@@ -53,6 +55,7 @@ func TestSequencesAreUsedFromATerminal(t *testing.T) {
 }
 
 func TestNegativeNumbersAreShownAsTheyAreStored(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	seq.want(0, "", "create", "below", "--first=-1")
 	seq.want(0, "-1\n0\n", "next", "below", "-n", "2")
@@ -61,6 +64,7 @@ func TestNegativeNumbersAreShownAsTheyAreStored(t *testing.T) {
 }
 
 func TestSequencesAreListedInATable(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	seq.want(0, "NAME  LAST  INCARNATION  NOTES\n", "ls")
 	seq.want(0, "", "create", "orders/eu")
@@ -73,6 +77,7 @@ func TestSequencesAreListedInATable(t *testing.T) {
 }
 
 func TestSequencesAnswerInJSON(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	for _, command := range []string{"create orders", "next orders -n 4", "get orders", "advance orders 7", "ls", "rm orders"} {
 		seen, code := seq.output(append([]string{"seq", "-o", "json"}, strings.Fields(command)...)...)
@@ -89,6 +94,7 @@ func TestSequencesAnswerInJSON(t *testing.T) {
 }
 
 func TestSequenceCommandsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	seq.want(64, "sidekeeper: count is \"0\": from 1 to 1000000\n", "next", "orders", "--count", "0")
 	seq.want(64, "sidekeeper: LAST is \"many\": a number of 64 bits\n", "advance", "orders", "many")
@@ -96,12 +102,12 @@ func TestSequenceCommandsSayWhatIsWrong(t *testing.T) {
 }
 
 func TestNamesOfSequencesAreCompleted(t *testing.T) {
+	t.Parallel()
 	seq := runSequences(t)
 	seq.want(0, "", "create", "orders")
 	seq.want(0, "", "create", "invoices")
-	t.Setenv("SIDEKEEPER_ADDRESS", seq.address)
 	for _, command := range []string{"next", "get", "advance", "rm"} {
-		stdout, _, _ := output(t, "__complete", "seq", command, "")
+		stdout, _, _ := output(t, "__complete", "--address", seq.address, "seq", command, "")
 		if !strings.HasPrefix(stdout, "invoices\norders\n:4") {
 			t.Errorf("%s: %q", command, stdout)
 		}

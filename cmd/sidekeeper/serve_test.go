@@ -84,6 +84,7 @@ func memoryEnsemble(t testing.TB) (*embedded.Ensemble, string) {
 }
 
 func TestSIGTERMFreesTheLocksAndEndsWithZero(t *testing.T) {
+	t.Parallel()
 	memory, address := memoryEnsemble(t)
 	s := serve(t, "--zookeeper="+address, "--drain-timeout=200ms")
 	client, err := sidekeeper.Dial(s.address)
@@ -124,6 +125,7 @@ func TestSIGTERMFreesTheLocksAndEndsWithZero(t *testing.T) {
 }
 
 func TestASecondSignalEndsTheSidecarAtOnce(t *testing.T) {
+	t.Parallel()
 	_, address := memoryEnsemble(t)
 	s := serve(t, "--zookeeper="+address, "--drain-timeout=1h")
 	client, err := sidekeeper.Dial(s.address)
@@ -151,6 +153,7 @@ func TestASecondSignalEndsTheSidecarAtOnce(t *testing.T) {
 }
 
 func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"--zookeeper=127.0.0.1:1 --listen=0.0.0.0:0":                  "--listen 0.0.0.0:0: without --tls-cert",
 		"--zookeeper=127.0.0.1:1 --proof=static":                      "session timeout too short to be proved",
@@ -180,6 +183,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 }
 
 func TestTheHelpOfServeShowsSettingsAndNotTheFlagsOfOtherCommands(t *testing.T) {
+	t.Parallel()
 	var out, failed bytes.Buffer
 	if code := run(context.Background(), []string{"serve", "--help"}, strings.NewReader(""), &out, &failed); code != 0 {
 		t.Fatalf("exit %d: %s", code, failed.String())

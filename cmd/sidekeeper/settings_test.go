@@ -26,6 +26,7 @@ func parsed(environment map[string]string, args ...string) (*settings, error) {
 }
 
 func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
+	t.Parallel()
 	environment := map[string]string{
 		"SIDEKEEPER_ZOOKEEPER": "a:1,b:2", "SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_SOCKET_MODE": "0666",
 		"SIDEKEEPER_EPHEMERAL_BYTES": "1MiB", "SIDEKEEPER_ROOT": "/env", "SIDEKEEPER_REFLECTION": "true",
@@ -44,6 +45,7 @@ func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
 }
 
 func TestNoTwoSettingsShareAVariableWithTheCommandsForPeople(t *testing.T) {
+	t.Parallel()
 	taken := map[string]bool{operatorAddressVariable: true, "SIDEKEEPER_ADDRESS": true}
 	new(settings).flags().VisitAll(func(flag *pflag.Flag) {
 		if taken[variable(flag.Name)] {
@@ -57,6 +59,7 @@ func TestNoTwoSettingsShareAVariableWithTheCommandsForPeople(t *testing.T) {
 }
 
 func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"":                              "--zookeeper []: the ensemble's servers, as host:port,…, are required",
 		"--zookeeper=host":              "--zookeeper host: a server is host:port",
@@ -92,6 +95,7 @@ func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 }
 
 func TestABadVariableIsNamed(t *testing.T) {
+	t.Parallel()
 	_, err := parsed(map[string]string{"SIDEKEEPER_TICK_TIME": "soon"}, "--zookeeper=a:1")
 	if err == nil || !strings.HasPrefix(err.Error(), "SIDEKEEPER_TICK_TIME: ") {
 		t.Errorf("got %v", err)
@@ -99,6 +103,7 @@ func TestABadVariableIsNamed(t *testing.T) {
 }
 
 func TestCredentialsAreOneOnEachLine(t *testing.T) {
+	t.Parallel()
 	file := t.TempDir() + "/auth"
 	for content, good := range map[string]bool{
 		"user:password\n": true, "user:a:b": true, "user": false, ":x": false, "a:b\nc:d": true, "a:b\n\nc:d\n": true,

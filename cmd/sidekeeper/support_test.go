@@ -17,7 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
@@ -39,6 +38,8 @@ func TestMain(m *testing.M) {
 	case "command":
 		os.Exit(command(os.Args[1:]))
 	default:
+		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // or each of many processes takes a second to end
+		completionTime = patience
 		goleak.VerifyTestMain(m)
 	}
 }
@@ -170,37 +171,64 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// A program is a running sidekeeper in this process.
+// A program is a sidekeeper in a process of its own, since it may kill whatever its process has started.
 type program struct {
-	lines  chan string
-	stderr *buffer
-	code   chan int
+	t       *testing.T
+	process *os.Process
+	lines   chan string
+	stderr  *buffer
+	code    chan int
 }
 
-// start runs sidekeeper in this process towards the server.
-func start(t *testing.T, server *scripted.Server, args ...string) *program {
+// start starts sidekeeper towards the server there, until the test ends at the latest.
+func start(t *testing.T, address string, args ...string) *program {
 	t.Helper()
-	t.Setenv(role, "command")
-	t.Setenv(sidekeeper.AddressVariable, server.Target)
-	return launch(context.Background(), args...)
+	return startAs(t, func(*exec.Cmd) {}, address, args...)
 }
 
-// launch runs sidekeeper in this process until it ends, or ctx does.
-func launch(ctx context.Context, args ...string) *program {
-	reader, writer := io.Pipe()
-	p := &program{lines: make(chan string, 100), stderr: &buffer{}, code: make(chan int, 1)}
+// startAs is start with a process that is set up further.
+func startAs(t *testing.T, set func(*exec.Cmd), address string, args ...string) *program {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	p := &program{t: t, lines: make(chan string, 100), stderr: &buffer{}, code: make(chan int, 1)}
+	command := exec.Command(os.Args[0], args...)
+	command.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+address)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader("input"), writer, p.stderr
+	command.WaitDelay = time.Second // what is left of it may have its stderr open
+	set(command)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.process = command.Process
+	go func() {
+		_ = command.Wait() // its code says it all
+		p.code <- command.ProcessState.ExitCode()
+	}()
 	go func() {
 		defer close(p.lines)
 		for scanner := bufio.NewScanner(reader); scanner.Scan(); {
 			p.lines <- scanner.Text()
 		}
 	}()
-	go func() {
-		code := run(ctx, args, strings.NewReader("input"), writer, p.stderr)
-		writer.Close()
-		p.code <- code
-	}()
+	t.Cleanup(func() {
+		_ = p.process.Kill() // it may have ended
+		reader.Close()
+		for range p.lines { // until its end
+		}
+	})
 	return p
+}
+
+// signal sends the program a signal.
+func (p *program) signal(number syscall.Signal) {
+	p.t.Helper()
+	if err := p.process.Signal(number); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // want compares the exit code and what was said on stderr.

@@ -85,6 +85,7 @@ func (w *watcher) sees(text string) {
 func (w *watcher) presses(keys string) { w.terminal.WriteString(keys) }
 
 func TestTopScrollsAndLeavesItsTerminalAsItWas(t *testing.T) {
+	t.Parallel()
 	state := &service.State{Counts: service.Counts{Leases: 40}}
 	for number := range 40 {
 		state.Leases = append(state.Leases, service.LeaseState{Owner: fmt.Sprintf("owner-%02d", number), TTL: 15, ValidFor: 12})
@@ -96,6 +97,7 @@ func TestTopScrollsAndLeavesItsTerminalAsItWas(t *testing.T) {
 		"SIGTERM": func(_ *watcher, top *os.Process) { top.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			person, programs := openTerminal(t)
 			if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100}); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestTopWritesOnceWhereThereIsNoTerminal(t *testing.T) {
+	t.Parallel()
 	s, welcome := develop(t, "--admin-listen=127.0.0.1:0")
 	admin := said(t, welcome, `page: +http://(127\.0\.0\.1:\d+)/`)
 	out, problem, code := output(t, "top", "--admin", admin)
@@ -31,6 +32,7 @@ func TestTopWritesOnceWhereThereIsNoTerminal(t *testing.T) {
 }
 
 func TestTopSaysWhatIsWrongWithAnAddress(t *testing.T) {
+	t.Parallel()
 	_, problem, code := output(t, "top", "--admin", "nonsense")
 	if code != exit.Usage || !strings.Contains(problem, `--admin "nonsense": an address is host:port or unix:///path`) {
 		t.Errorf("exit %d: %s", code, problem)

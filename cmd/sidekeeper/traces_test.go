@@ -124,6 +124,7 @@ func traced(ctx context.Context) context.Context {
 }
 
 func TestATraceLeadsFromACallersSpanToEachRequestToTheEnsemble(t *testing.T) {
+	t.Parallel()
 	collector := newCollector(t)
 	_, ensemble := memoryEnsemble(t)
 	s := serve(t, "--zookeeper="+ensemble, "--otlp-endpoint="+collector.endpoint, "--log-level=debug")
@@ -207,6 +208,7 @@ func TestATraceLeadsFromACallersSpanToEachRequestToTheEnsemble(t *testing.T) {
 }
 
 func TestCallsAreTracedInThePartThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for ratio, want := range map[string]int{"0": 0, "1": 20} {
 		collector := newCollector(t)
 		_, ensemble := memoryEnsemble(t)
@@ -238,6 +240,7 @@ func TestCallsAreTracedInThePartThatIsAskedFor(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	if err != nil {
 		t.Fatal(err)
@@ -264,10 +267,11 @@ func TestACollectorThatIsAwayHoldsNothingUp(t *testing.T) {
 }
 
 func TestAnEndpointThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, endpoint := range []string{
 		"collector:4317", "grpc://collector:4317", "http://collector", "http://user@collector:4317", "http://collector:4317/v1/traces",
 	} {
-		p := launch(t.Context(), "serve", "--zookeeper=127.0.0.1:1", "--otlp-endpoint="+endpoint)
+		p := start(t, "", "serve", "--zookeeper=127.0.0.1:1", "--otlp-endpoint="+endpoint)
 		want := fmt.Sprintf("--otlp-endpoint %s: http://host:port or https://host:port", endpoint)
 		if code := receive(t, p.code); code != exit.Usage || !strings.Contains(p.stderr.String(), want) {
 			t.Errorf("%s: exit %d, %s", endpoint, code, p.stderr)
