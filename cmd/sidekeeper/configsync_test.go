@@ -91,7 +91,7 @@ func TestSyncOnceEndsWithTheCommandsCode(t *testing.T) {
 	s.wants(0, "", "sync", "app", where, "--once")
 	s.wants(64, "sidekeeper: "+where+` holds the files of prefix "app": choose another folder for "other"`+"\n",
 		"sync", "other", where, "--once")
-	stdout, stderr, code := output(t, "--address", "/nonexistent", "--timeout", "200ms", "config", "sync", "app", where, "--once")
+	stdout, stderr, code := output(t, "--address", "/nonexistent", "--timeout", "3s", "config", "sync", "app", where, "--once")
 	if want := "sidekeeper: ended before there was a complete state, see --timeout\n"; code != 69 || stdout != "" ||
 		!strings.HasPrefix(stderr, "sidekeeper: cannot reach the sidecar at /nonexistent: ") || !strings.HasSuffix(stderr, want) {
 		t.Errorf("%d %q %q", code, stdout, stderr)

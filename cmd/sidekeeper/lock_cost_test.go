@@ -25,7 +25,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
-// What a lock may cost, counted, so that nothing else that the machine does changes it. Figures of time are for `make bench`.
+// What a lock may cost, counted, so that nothing else that the machine does changes it, as long as it takes seconds: these tests run alone.
+// Figures of time are for `make bench`.
 const (
 	pairsCounted  = 400
 	cyclesCounted = 400
@@ -73,14 +74,12 @@ type countedSidecar struct {
 }
 
 func TestALockPairCostsNoMoreThanItDid(t *testing.T) {
-	t.Parallel()
 	s := startCounted(t)
 	lease := s.lease(t)
 	s.costs(t, bareBounds, func() { s.pair(t, lease, "alone") })
 }
 
 func TestALockPairOverTheStreamOfItsLeaseCostsNoMoreThanItDid(t *testing.T) {
-	t.Parallel()
 	s := startCounted(t)
 	pair := s.stream(t)
 	s.costs(t, streamBounds, func() { pair("alone") })
@@ -114,7 +113,6 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 }
 
 func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
-	t.Parallel()
 	const callers = 17
 	s := startCounted(t)
 	var all sync.WaitGroup
@@ -145,7 +143,6 @@ func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
 
 // What stands on a goroutine's stack beyond 8 KiB, or 4, doubles it, for as long as the lease is open.
 func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
-	t.Parallel()
 	s := startCounted(t)
 	s.lease(t)
 	before := s.counts(t)

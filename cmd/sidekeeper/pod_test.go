@@ -74,7 +74,7 @@ func (a *application) waitElsewhere(beside *served) <-chan error {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { _ = client.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	a.t.Cleanup(cancel)
 	queued, granted := make(chan struct{}, 1000), make(chan error, 1)
 	go func() {
@@ -147,7 +147,7 @@ func TestAPodWhoseContainersAllGetSIGTERMAtOnceEndsInOrder(t *testing.T) {
 func TestAPodThatIsKilledLosesItsLockToAnotherInTime(t *testing.T) {
 	t.Parallel()
 	_, address := memoryEnsemble(t)
-	own, other := serve(t, "--zookeeper="+address, "--session-timeout=4s"), serve(t, "--zookeeper="+address)
+	own, other := serve(t, "--zookeeper="+address, "--session-timeout=10s"), serve(t, "--zookeeper="+address)
 	app := deploy(t, own)
 	granted := app.waitElsewhere(other)
 	own.signal(syscall.SIGKILL)
