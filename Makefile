@@ -60,7 +60,9 @@ need: ## Install, or else name, what the tests take beyond Go
 test-core:
 	go test -race -timeout 20m $$($(LANE) packages core)
 
+# Every schedule, and one in ten of them with the race detector, which costs four times as much.
 test-simulation:
+	go test -timeout 30m ./test/simulation
 	go test -race -timeout 30m ./test/simulation
 
 # One package at a time: each starts ensembles, and ends some of their servers.

@@ -101,7 +101,7 @@ func newRepository(t *testing.T) repository {
 	r.write("tools/need", "#!/bin/sh\necho java 17\n")
 	r.write("recipes/lock.go", "package recipes\n")
 	r.write("test/spec/Lock.tla", "---- MODULE Lock ----\n")
-	if err := os.Chmod(filepath.Join(r.root, "tools/need"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.Chmod(filepath.Join(r.root, "tools", "need"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, arguments := range [][]string{
@@ -109,7 +109,7 @@ func newRepository(t *testing.T) repository {
 		{"add", "--all"},
 		{"-c", "user.name=n", "-c", "user.email=e@localhost", "commit", "--quiet", "--message=m"},
 	} {
-		command := exec.CommandContext(t.Context(), "git", arguments...) //nolint:gosec // of the test
+		command := exec.CommandContext(t.Context(), "git", arguments...)
 		command.Dir = r.root
 		if said, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("git: %v\n%s", err, said)
@@ -143,7 +143,7 @@ func (r repository) read(path string) string {
 }
 
 // plan tells which lanes run, and why.
-func (r repository) plan(much extent) (workplace, []step, string) {
+func (r repository) plan(much extent) (workplace, []*step, string) {
 	r.Helper()
 	t, err := snapshot(r.Context(), r.root)
 	if err != nil {
@@ -201,14 +201,17 @@ func TestALaneRunsUnlessItsRecordHolds(t *testing.T) {
 		{"the Makefile has changed", "Makefile", "core models:\n", "changed since it passed: Makefile"},
 		{"a tool of ours has changed", "tools/new", "x", "changed since it passed: tools"},
 		{"CI runs otherwise", ".ci/run", "x", "changed since it passed: .ci"},
-		{"a record is stale", ".ci/passed/models", strings.Replace(whole, "input test/spec ", "input test/spec 0", 1), "changed since it passed: test/spec"},
+		{
+			"a record is stale", ".ci/passed/models", strings.Replace(whole, "input test/spec ", "input test/spec 0", 1),
+			"changed since it passed: test/spec",
+		},
 		{"a record has lost a line", ".ci/passed/models", whole[:strings.LastIndex(strings.TrimSpace(whole), "\n")+1], "changed since it passed: "},
 		{"a record has a line too many", ".ci/passed/models", whole + "all is well\n", "changed since it passed: is"},
 		{"a record is empty", ".ci/passed/models", "", "there is no record"},
 		{"another version of Java", "tools/need", "#!/bin/sh\necho java 21\n", "changed since it passed: tools, java"},
 	} {
 		path := filepath.Join(r.root, filepath.FromSlash(c.file))
-		before, err := os.ReadFile(path) //nolint:gosec // of the test
+		before, err := os.ReadFile(path)
 		r.write(c.file, c.text)
 		r.expect(c.what, "runs: "+c.want)
 		if err != nil {
@@ -221,7 +224,8 @@ func TestALaneRunsUnlessItsRecordHolds(t *testing.T) {
 
 	r.write("recipes/lock.go", "package recipes // otherwise\n")
 	r.expect("when what it does not read has changed", rests)
-	if _, _, told := r.plan(all); !strings.Contains(told, "lane models runs: all lanes run") || !strings.Contains(told, "lane kube does not run: it runs at night") {
+	_, _, told := r.plan(all)
+	if !strings.Contains(told, "lane models runs: all lanes run") || !strings.Contains(told, "lane kube does not run: it runs at night") {
 		t.Errorf("with -all: got\n%s", told)
 	}
 	if _, _, told := r.plan(night); strings.Count(told, " runs: ") != 3 {
@@ -241,9 +245,12 @@ func TestALaneWithoutItsProgramsDoesNotRestOnARecord(t *testing.T) {
 
 func TestWhatFailsIsNotRecordedAndKeepsNothingFromRunning(t *testing.T) {
 	r := newRepository(t)
-	r.write("Makefile", "core:\n\t@echo '--- FAIL: TestX (0.1s)'; echo 'FAIL\tpackage/core\t2.5s'; exit 1\nmodels:\n\t@echo 'ok  \tpackage/models\t1.5s'\n")
+	r.write("Makefile", "core:\n\t@echo '--- FAIL: TestX (0.1s)'; echo 'FAIL\tpackage/core\t2.5s'; exit 1\n"+
+		"models:\n\t@echo 'ok  \tpackage/models\t1.5s'\n")
 	results, said := r.make(commits)
-	for _, want := range []string{"core failed", "TestX", "targets: 1 passed, 1 failed", "package/core", "package/models", "lane kube was not run: it runs at night"} {
+	for _, want := range []string{
+		"core failed", "TestX", "targets: 1 passed, 1 failed", "package/core", "package/models", "lane kube was not run: it runs at night",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not said in\n%s", want, said)
 		}
@@ -282,7 +289,7 @@ func TestTheNightGoesOnWhereItHasStopped(t *testing.T) {
 }
 
 func TestALaneThatWasNotAskedForDoesNotRun(t *testing.T) {
-	steps := []step{{runs: true, lane: Lane{Name: "core"}}, {runs: true, lane: Lane{Name: "java"}}}
+	steps := []*step{{runs: true, lane: &Lane{Name: "core"}}, {runs: true, lane: &Lane{Name: "java"}}}
 	if err := only(steps, []string{"cores"}); err == nil {
 		t.Error("a lane that does not exist is asked for")
 	}
@@ -295,10 +302,10 @@ func TestALaneThatWasNotAskedForDoesNotRun(t *testing.T) {
 }
 
 func TestTargetsThatOthersCoverOrThatBuildInOneFolder(t *testing.T) {
-	steps := []step{
-		{runs: true, lane: Lane{Name: "conformance", Targets: []string{"conformance-java", "one-lock"}, Builds: []string{"clients"}}},
-		{runs: true, lane: Lane{Name: "java", Targets: []string{"java"}, Covers: []string{"conformance-java"}, Builds: []string{"clients"}}},
-		{runs: false, lane: Lane{Name: "python", Targets: []string{"python"}, Covers: []string{"one-lock"}}},
+	steps := []*step{
+		{runs: true, lane: &Lane{Name: "conformance", Targets: []string{"conformance-java", "one-lock"}, Builds: []string{"clients"}}},
+		{runs: true, lane: &Lane{Name: "java", Targets: []string{"java"}, Covers: []string{"conformance-java"}, Builds: []string{"clients"}}},
+		{runs: false, lane: &Lane{Name: "python", Targets: []string{"python"}, Covers: []string{"one-lock"}}},
 	}
 	results := targets(steps)
 	if len(results) != 2 || results[0].target != "one-lock" || results[1].target != "java" {

@@ -73,7 +73,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 }
 
 // look takes the tree and the versions of the programs that are there, and plans what runs.
-func look(ctx context.Context, root string, much extent) (workplace, []step, error) {
+func look(ctx context.Context, root string, much extent) (workplace, []*step, error) {
 	t, err := snapshot(ctx, root)
 	if err != nil {
 		return workplace{}, nil, err
@@ -88,21 +88,21 @@ func look(ctx context.Context, root string, much extent) (workplace, []step, err
 }
 
 // only leaves out the lanes that have other names; without names it leaves none out.
-func only(steps []step, names []string) error {
+func only(steps []*step, names []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(steps, func(s step) bool { return s.lane.Name == name }) {
+		if !slices.ContainsFunc(steps, func(s *step) bool { return s.lane.Name == name }) {
 			return fmt.Errorf("there is no lane %q", name)
 		}
 	}
 	for i := range steps {
-		if s := &steps[i]; s.runs && len(names) > 0 && !slices.Contains(names, s.lane.Name) {
+		if s := steps[i]; s.runs && len(names) > 0 && !slices.Contains(names, s.lane.Name) {
 			s.runs, s.why = false, "it was not asked for"
 		}
 	}
 	return nil
 }
 
-func tellPlan(out io.Writer, steps []step) {
+func tellPlan(out io.Writer, steps []*step) {
 	for _, s := range steps {
 		verb := "runs"
 		if !s.runs {

@@ -19,7 +19,7 @@ const (
 
 // A step is a lane in a plan.
 type step struct {
-	lane   Lane
+	lane   *Lane
 	runs   bool
 	why    string
 	inputs []string
@@ -27,11 +27,12 @@ type step struct {
 }
 
 // plan decides of each lane whether it runs.
-func plan(ctx context.Context, w workplace, lanes []Lane, much extent) ([]step, error) {
+func plan(ctx context.Context, w workplace, lanes []Lane, much extent) ([]*step, error) {
 	root := w.tree.root
-	var steps []step
-	for _, lane := range lanes {
-		s := step{lane: lane, runs: true, why: "it always runs"}
+	var steps []*step
+	for i := range lanes {
+		lane := &lanes[i]
+		s := &step{lane: lane, runs: true, why: "it always runs"}
 		var err error
 		switch {
 		case much == night:
@@ -96,7 +97,8 @@ func owner(lanes []Lane, file string) (lane *Lane, shared bool) {
 func mistakes(lanes []Lane, files []string) []string {
 	var wrong []string
 	seen := map[string]string{}
-	for _, lane := range lanes {
+	for i := range lanes {
+		lane := &lanes[i]
 		for _, path := range lane.Owns {
 			if other, twice := seen[path]; twice {
 				wrong = append(wrong, fmt.Sprintf("%s belongs to two lanes, %s and %s", path, other, lane.Name))

@@ -20,7 +20,7 @@ type workplace struct {
 }
 
 // inputs are the lines that say what a lane rests on: `input PATH HASH` and `tool PART VERSION`.
-func (w workplace) inputs(ctx context.Context, lane Lane) ([]string, error) {
+func (w workplace) inputs(ctx context.Context, lane *Lane) ([]string, error) {
 	lines := []string{"tool go " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	for _, path := range slices.Concat(common, lane.Owns, lane.Reads) {
 		hash, err := w.tree.hash(ctx, path)
@@ -39,9 +39,9 @@ func (w workplace) inputs(ctx context.Context, lane Lane) ([]string, error) {
 // toolsOf asks tools/need for the versions of the programs that lanes take.
 func toolsOf(ctx context.Context, root string, lanes []Lane) (map[string][]string, error) {
 	arguments := []string{"--versions"}
-	for _, lane := range lanes {
-		if lane.When == Changed {
-			arguments = append(arguments, lane.Needs...)
+	for i := range lanes {
+		if lanes[i].When == Changed {
+			arguments = append(arguments, lanes[i].Needs...)
 		}
 	}
 	slices.Sort(arguments[1:])

@@ -34,7 +34,7 @@ type runner struct {
 
 // run runs the targets of all steps that run, so many at a time, in their order. One that fails keeps no other from running. No two
 // targets build in the same folder at a time.
-func (r *runner) run(ctx context.Context, steps []step, together int) []result {
+func (r *runner) run(ctx context.Context, steps []*step, together int) []result {
 	results := targets(steps)
 	queue := make([]*result, len(results))
 	for i := range results {
@@ -67,7 +67,7 @@ func (r *result) disturbs(other *result) bool {
 }
 
 // targets are those of the lanes that run, less what another one of them does as well.
-func targets(steps []step) []result {
+func targets(steps []*step) []result {
 	var covered []string
 	for _, s := range steps {
 		if s.runs {
@@ -143,7 +143,7 @@ func (r *runner) tell(of *result, said io.Reader) {
 }
 
 // remember writes the record of each lane whose targets have all passed, unless its inputs have changed meanwhile.
-func remember(ctx context.Context, before workplace, steps []step, results []result) error {
+func remember(ctx context.Context, before workplace, steps []*step, results []result) error {
 	after, err := snapshot(ctx, before.tree.root)
 	if err != nil {
 		return err
@@ -154,14 +154,8 @@ func remember(ctx context.Context, before workplace, steps []step, results []res
 	}
 	var failed error
 	for _, s := range steps {
-		took, passed := time.Duration(0), s.runs && s.record != ""
-		for _, each := range results {
-			if each.lane == s.lane.Name {
-				took += each.took
-				passed = passed && each.err == nil
-			}
-		}
-		if !passed {
+		took, passed := s.ended(results)
+		if !passed || s.record == "" {
 			continue
 		}
 		now := []string{"input . " + after.id}
@@ -178,4 +172,16 @@ func remember(ctx context.Context, before workplace, steps []step, results []res
 		failed = errors.Join(failed, r.write(s.record))
 	}
 	return failed
+}
+
+// ended says how long the targets of the lane took, and whether all of them have passed.
+func (s *step) ended(results []result) (took time.Duration, passed bool) {
+	passed = s.runs
+	for i := range results {
+		if each := &results[i]; each.lane == s.lane.Name {
+			took += each.took
+			passed = passed && each.err == nil
+		}
+	}
+	return took, passed
 }

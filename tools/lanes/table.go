@@ -23,7 +23,8 @@ type Lane struct {
 
 // common are the inputs of every lane: how it is run, and the pins of the sidecar. They belong to all lanes.
 var common = []string{
-	".ci", ".editorconfig", ".github", ".gitignore", ".golangci.yaml", ".vale.ini", "Makefile", "buf.gen.yaml", "buf.yaml", "go.mod", "go.sum", "tools",
+	".ci", ".editorconfig", ".github", ".gitignore", ".golangci.yaml", ".vale.ini", "Makefile", "buf.gen.yaml", "buf.yaml",
+	"go.mod", "go.sum", "tools",
 }
 
 // records are what lanes that have passed leave in the tree. They are no input.

@@ -42,7 +42,7 @@ func (r *result) verdict() string {
 }
 
 // report writes the table of seconds for people.
-func report(to io.Writer, steps []step, results []result) {
+func report(to io.Writer, steps []*step, results []result) {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nlane\ttarget\tseconds\tCPU seconds\t")
 	failed := 0
@@ -63,7 +63,7 @@ func report(to io.Writer, steps []step, results []result) {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", strings.TrimPrefix(p.name, modulePath), r.target, took)
 		}
 	}
-	table.Flush()
+	_ = table.Flush() // what cannot be told is not worth more
 	for _, s := range steps {
 		if !s.runs {
 			fmt.Fprintf(to, "lane %s was not run: %s\n", s.lane.Name, s.why)
@@ -80,7 +80,7 @@ func report(to io.Writer, steps []step, results []result) {
 const modulePath = "github.com/sidekeeper/sidekeeper/"
 
 // tabulate writes the same for programs: a line each, in columns that tabs part.
-func tabulate(to io.Writer, steps []step, results []result) {
+func tabulate(to io.Writer, steps []*step, results []result) {
 	fmt.Fprintln(to, "kind\tlane\tname\tseconds\tcpu_seconds\tverdict")
 	for _, r := range results {
 		fmt.Fprintf(to, "target\t%s\t%s\t%.1f\t%.1f\t%s\n", r.lane, r.target, r.took.Seconds(), r.cpu.Seconds(), r.verdict())
