@@ -33,9 +33,10 @@ import (
 
 // A scenario is one of clients/conformance/scenarios.yaml, where the steps are explained.
 type scenario struct {
-	Name  string
-	Only  []string // the languages whose clients it is for; none, all
-	Steps []step
+	Name   string
+	Only   []string // the languages whose clients it is for; none, all
+	Leases string   // seconds
+	Steps  []step
 }
 
 type step struct {
@@ -86,7 +87,7 @@ func TestConformance(t *testing.T) {
 			continue
 		}
 		t.Run(played.Name, func(t *testing.T) {
-			s := newStage(t, program, nursery)
+			s := newStage(t, program, nursery, "--session-timeout", cmp.Or(played.Leases, "4")+"s")
 			for _, step := range played.Steps {
 				s.play(step)
 			}
@@ -139,6 +140,7 @@ type leaver interface {
 type stage struct {
 	t       testing.TB
 	program string
+	flags   []string // of the sidecar, after those of every one
 	folder  string
 	address string
 	nursery *process.Nursery
@@ -180,13 +182,13 @@ type job struct {
 	done   chan error
 }
 
-func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
+func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...string) *stage {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "sk") // short, since the path of a Unix socket is
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	s := &stage{
-		t: t, program: program, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
+		t: t, program: program, flags: flags, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
 		ahead:       map[string]map[string]int{},
@@ -229,6 +231,7 @@ func (s *stage) startAt(address, certificates string) *process.Process {
 	must(s.t, err)
 	command := exec.Command(s.program, "dev", "--listen", "127.0.0.1:0", "--listen", address,
 		"--tls-folder", certificates, "--log-level", "error", "--session-timeout", "4s")
+	command.Args = append(command.Args, s.flags...)
 	command.Stdout, command.Stderr = said, os.Stderr
 	command.Env = append(os.Environ(), "TMPDIR="+s.folder) // for what it leaves when it is killed
 	sidecar, err := s.nursery.Start(command, said)

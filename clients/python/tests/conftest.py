@@ -40,8 +40,8 @@ def program() -> str:
 class Sidecar:
     """A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it."""
 
-    def __init__(self, program: str, directory: Path) -> None:
-        self.program, self.directory = program, directory
+    def __init__(self, program: str, directory: Path, leases: int = 4) -> None:
+        self.program, self.directory, self.leases = program, directory, leases
         self.certificates = directory / "certificates"
         self.address = f"unix://{directory}/s.sock"
         self.secure_address = ""
@@ -52,7 +52,7 @@ class Sidecar:
 
     def start(self) -> None:
         listen = ["--listen", "127.0.0.1:0", "--listen", self.address, "--tls-folder", str(self.certificates)]
-        command = [self.program, "dev", *listen, "--log-level", "error", "--session-timeout", "4s"]
+        command = [self.program, "dev", *listen, "--log-level", "error", "--session-timeout", f"{self.leases}s"]
         own = {**os.environ, "TMPDIR": str(self.directory)}  # for what it leaves when it is killed
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
         assert self.process.stdout is not None

@@ -533,7 +533,7 @@ class Stage:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"].replace(" ", "-"))
 async def test_conformance(scenario: dict[str, Any], program: str, directory: Path) -> None:
-    sidecar = Sidecar(program, directory)
+    sidecar = Sidecar(program, directory, scenario.get("leases", 4))
     stage = Stage(sidecar)
     try:
         for step in scenario["steps"]:

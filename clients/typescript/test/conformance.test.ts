@@ -88,6 +88,7 @@ interface Step {
 interface Scenario {
   readonly name: string;
   readonly only?: readonly string[];
+  readonly leases?: bigint;
   readonly steps: readonly Step[];
 }
 
@@ -688,9 +689,9 @@ void test("there are scenarios", () => {
   assert.ok(played.length >= 40);
 });
 
-for (const { name, steps } of played) {
+for (const { name, leases, steps } of played) {
   void test(name, async () => {
-    const sidecar = await Sidecar.start();
+    const sidecar = await Sidecar.start(`${leases ?? 4}s`);
     const stage = new Stage(sidecar);
     try {
       for (const step of steps) {

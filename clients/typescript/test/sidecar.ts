@@ -56,22 +56,22 @@ export class Sidecar {
   private readonly locks: Stub<typeof LockServiceService>;
   private child: ChildProcess | undefined;
 
-  private constructor() {
+  private constructor(private readonly sessionTimeout: string) {
     this.address = `unix://${this.folder}/s.sock`;
     this.channel = new Channel(this.address, credentials.createInsecure());
     this.dev = stubOf(this.channel, DevServiceService);
     this.locks = stubOf(this.channel, LockServiceService);
   }
 
-  static async start(): Promise<Sidecar> {
-    const sidecar = new Sidecar();
+  static async start(sessionTimeout = "4s"): Promise<Sidecar> {
+    const sidecar = new Sidecar(sessionTimeout);
     await sidecar.start();
     return sidecar;
   }
 
   async start(): Promise<void> {
     const listen = ["--listen", "127.0.0.1:0", "--listen", this.address, "--tls-folder", this.folder];
-    const flags = [...listen, "--log-level", "error", "--session-timeout", "4s"];
+    const flags = [...listen, "--log-level", "error", "--session-timeout", this.sessionTimeout];
     const env = { ...process.env, TMPDIR: this.folder }; // for what it leaves when it is killed
     const child = spawn(program(), ["dev", ...flags], { env, stdio: ["ignore", "pipe", "inherit"] });
     this.child = child;

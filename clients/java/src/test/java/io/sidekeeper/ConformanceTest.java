@@ -40,7 +40,7 @@ class ConformanceTest {
 
   @SuppressWarnings("unchecked")
   private static void play(Map<String, Object> scenario) throws Exception {
-    try (Sidecar sidecar = new Sidecar();
+    try (Sidecar sidecar = new Sidecar((int) scenario.getOrDefault("leases", 4));
         Stage stage = new Stage(sidecar)) {
       Deeds deeds = new Deeds(stage);
       Expectations expectations = new Expectations(stage);

@@ -49,6 +49,11 @@ final class Sidecar implements AutoCloseable {
   private Process process;
 
   Sidecar() {
+    this(4);
+  }
+
+  /** The leases last for so many seconds. */
+  Sidecar(int leases) {
     try {
       // Short, since a Unix socket's path is at most 107 bytes.
       directory = Files.createTempDirectory(Path.of("/tmp"), "sk");
@@ -58,7 +63,7 @@ final class Sidecar implements AutoCloseable {
     certificates = directory.resolve("certificates");
     address = "unix://" + directory.resolve("s.sock");
     command.addAll(List.of(program(), "dev", "--listen", "127.0.0.1:0", "--listen", address));
-    command.addAll(List.of("--tls-folder", certificates.toString(), "--session-timeout", "4s"));
+    command.addAll(List.of("--tls-folder", certificates.toString(), "--session-timeout", leases + "s"));
     command.addAll(List.of("--log-level", "error"));
     start();
   }
