@@ -28,9 +28,11 @@ run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--
 build: ## Build the programs into bin/
 	@go build -o bin/ ./cmd/sidekeeper ./test/ensemble
 
+UNIT = test -short -timeout 5m -p 5 -parallel 8 ./... # most tests wait, and few compute
+
 .PHONY: unit
 unit: ## Run what takes neither servers nor the network nor another language: a minute and a half
-	@set +e; status=0; $(foreach module,. clients/go,(set -x; go -C $(module) test -short -timeout 5m -p 5 -parallel 8 ./...) || status=1;) exit $$status # most tests wait, and few compute
+	red=0; go $(UNIT) || red=1; go -C clients/go $(UNIT) || red=1; exit $$red
 
 LANE := go -C tools run ./lanes
 

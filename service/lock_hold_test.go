@@ -41,7 +41,7 @@ func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
 
 func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 4*time.Second, time.Second }) // a second lies between
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})

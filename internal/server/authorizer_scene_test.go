@@ -85,7 +85,7 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 		},
 		SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators", TLS: files, Policy: s.policy(),
 		HTTPListen:    "127.0.0.1:0",
-		KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
+		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
 		Log: s.book.Logger(), Audit: s.record.Logger(), Metrics: s.metrics,
 	}, s.services, ensemble)
 	must(t, err)

@@ -64,7 +64,7 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t)
 	server, err := New(Options{
-		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1, MaxConnections: 4,
+		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1, MaxConnections: 4,
 		Log: zap.NewNop(), Metrics: NewMetrics(),
 	}, p, p)
 	must(t, err)

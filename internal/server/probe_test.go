@@ -103,6 +103,9 @@ func (p *probe) setReachable(reachable bool) {
 	p.changed = make(chan struct{})
 }
 
+// pinging has a frozen caller be noticed soon, and a busy machine's test lose its connections.
+func pinging(o *Options) { o.KeepaliveTime, o.KeepaliveTimeout = time.Second, time.Second }
+
 // newProbe starts a sidecar on a Unix socket `callers` and one `operators` in a folder of its own, unless told otherwise.
 func newProbe(t *testing.T, change ...func(*Options)) *probe {
 	t.Helper()
@@ -120,7 +123,7 @@ func newProbe(t *testing.T, change ...func(*Options)) *probe {
 	}
 	options := Options{
 		Listen: []string{"unix://" + folder + "/callers"}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
-		KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1024, Log: zap.NewNop(), Metrics: p.metrics,
+		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024, Log: zap.NewNop(), Metrics: p.metrics,
 	}
 	for _, change := range change {
 		change(&options)

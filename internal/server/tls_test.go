@@ -43,13 +43,14 @@ func (a *testAuthority) writeServer(files TLSFiles) {
 func (a *testAuthority) writeClientCA(files TLSFiles) { a.WriteCertificate(files.ClientCA) }
 
 // newTLSProbe serves TLS on loopback with certificates of a.
-func newTLSProbe(t *testing.T, a *testAuthority) (*probe, TLSFiles) {
+func newTLSProbe(t *testing.T, a *testAuthority, change ...func(*Options)) (*probe, TLSFiles) {
 	t.Helper()
 	folder := t.TempDir()
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	a.writeServer(files)
 	a.writeClientCA(files)
-	return newProbe(t, func(o *Options) { o.Listen, o.TLS = []string{"127.0.0.1:0"}, files }), files
+	change = append(change, func(o *Options) { o.Listen, o.TLS = []string{"127.0.0.1:0"}, files })
+	return newProbe(t, change...), files
 }
 
 func someCaller() *x509.Certificate { return &x509.Certificate{DNSNames: []string{"app.test"}} }
@@ -120,7 +121,7 @@ func TestRenewedFilesAreUsedAndOpenStreamsGoOn(t *testing.T) {
 func TestACallerThatFreezesUnderTLSIsSilent(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	p, _ := newTLSProbe(t, a)
+	p, _ := newTLSProbe(t, a, pinging)
 	ended := p.watchEnd()
 	connection, freezer := p.dialFreezer(p.address(), withTransport(a.client(a, someCaller())))
 	p.begin(within(t), connection)
@@ -135,7 +136,7 @@ func TestWhoClosesATLSConnectionHasNotLeftWhileAnotherHoldsIt(t *testing.T) {
 	for name, lets := range map[string]bool{"until the sidecar gives up": false, "until it lets go": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, _ := newTLSProbe(t, a)
+			p, _ := newTLSProbe(t, a, pinging)
 			ended := p.watchEnd()
 			connection, socket := p.dialFreezer(p.address(), withTransport(a.client(a, someCaller())))
 			p.begin(within(t), connection)
