@@ -63,7 +63,8 @@ final class Sidecar implements AutoCloseable {
     certificates = directory.resolve("certificates");
     address = "unix://" + directory.resolve("s.sock");
     command.addAll(List.of(program(), "dev", "--listen", "127.0.0.1:0", "--listen", address));
-    command.addAll(List.of("--tls-folder", certificates.toString(), "--session-timeout", leases + "s"));
+    command.addAll(
+        List.of("--tls-folder", certificates.toString(), "--session-timeout", leases + "s"));
     command.addAll(List.of("--log-level", "error"));
     start();
   }
