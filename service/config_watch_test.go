@@ -206,9 +206,10 @@ func TestThousandWatchersOfOneKeyTakeNoMoreRequestsThanOne(t *testing.T) {
 	same(t, "put", r.put("a", "1"), "v1")
 	var watchers []*keyWatcher
 	for range 1000 {
-		w := r.watch(&configv1.WatchRequest{Keys: []string{"a"}})
+		watchers = append(watchers, r.watch(&configv1.WatchRequest{Keys: []string{"a"}}))
+	}
+	for _, w := range watchers {
 		w.sees("a=1@v1", "synced")
-		watchers = append(watchers, w)
 	}
 	before := r.ensemble.Count("Watch") + r.ensemble.Count("Get") + r.ensemble.Count("Commit")
 	same(t, "put", r.put("a", "2"), "v2")

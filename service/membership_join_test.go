@@ -367,15 +367,22 @@ func TestAnUpdateThatNobodyWaitsForGoesOn(t *testing.T) {
 	s := newScene(t)
 	s.joined(s.callers, "a")
 	session := <-s.ensemble.opened
-	session.Suspend()
-	ctx, cancel := context.WithTimeout(s.context(), 50*time.Millisecond)
-	defer cancel()
+	waiting, goOn := context.WithCancel(s.context())
+	defer goOn()
+	ctx, cancel := context.WithCancel(s.context())
+	session.Before(func(operation standin.Operation) error {
+		if operation.Name == "Update" {
+			cancel()
+			<-waiting.Done()
+		}
+		return nil
+	})
 	_, err := s.groups.Update(ctx, &membershipv1.UpdateRequest{
 		Group: "shop", Member: "a", Metadata: map[string]string{"port": "2"},
 	})
-	same(t, "Update", outcome(err), "DeadlineExceeded")
+	same(t, "Update", outcome(err), "Canceled")
 	watch := s.watchGroup(s.callers, "shop")
 	watch.sees("a: +a")
-	session.Resume()
+	goOn()
 	watch.sees("a: ~a")
 }
