@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func RunTwice(run func() int) (code int) {
 	if code = run(); code != 0 || len(openers.tests) == 0 {
 		return code
 	}
-	fmt.Printf("again over the lease's stream: %d tests\n", len(openers.tests))
+	fmt.Fprintf(os.Stdout, "again over the lease's stream: %d tests\n", len(openers.tests))
 	multiplexed = true
 	if err := flag.Set("test.run", "^("+strings.Join(slices.Collect(maps.Keys(openers.tests)), "|")+")$"); err != nil {
 		panic(err)
