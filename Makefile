@@ -191,13 +191,31 @@ bench-clients: build ## Measure what each client costs over bare stubs
 	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
 
 .PHONY: spec
-spec: python-env ## Check the models in TLA+, of sessions, locks, sequences and configuration, that they refute each mistake, and traces of the code
-	go test -count=1 -v -tags spec -timeout 30m ./test/spec -python $(CURDIR)/.cache/python/bin/python
+spec: models conformance ## Check the models in TLA+, of sessions, locks, sequences and configuration, that they refute each mistake, and traces of the code
+
+# What the models alone decide, with traces that are made up: it changes only with test/spec and test/traces.
+MODELS_ALONE = TheModelsHold|EveryMistakeIsMade|ThatBreakAPromiseAreRefused
+
+.PHONY: models
+models: ## Check the models by themselves
+	go test -count=1 -v -tags spec -timeout 30m ./test/spec -run '$(MODELS_ALONE)'
+
+.PHONY: conformance
+conformance: python-env ## Hold what the code, sidecars on a real ensemble and sidecars for clients do against the models
+	go test -count=1 -v -tags spec -timeout 30m ./test/spec -skip '$(MODELS_ALONE)' -python $(CURDIR)/.cache/python/bin/python
 
 # What the tests of the Python client take.
 .PHONY: python-env
 python-env:
 	@clients/python/environment
+
+.PHONY: mutants
+mutants: ## Run the tests against each mutant of which something has changed since it was caught, and note in .ci/passed which are caught now
+	go test -count=1 -v -timeout 2h ./test/mutants -run TestEveryMutantIsCaught -record
+
+.PHONY: mutants-all
+mutants-all: ## The same against all mutants, however they have fared; takes a quarter of an hour
+	go test -count=1 -v -timeout 3h ./test/mutants -run TestEveryMutantIsCaught -all -record
 
 SCHEDULES ?= 60
 .PHONY: traces

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -449,7 +450,7 @@ func (r run) check(t *testing.T, jar string) string {
 func checkIn(t *testing.T, folder, module, jar string, more ...string) string {
 	t.Helper()
 	arguments := []string{
-		"-XX:+UseParallelGC", "-Xmx2g", "-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
+		"-XX:SharedArchiveFile=" + archive(jar), "-XX:+UseParallelGC", "-Xmx2g", "-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
 	}
 	command := exec.CommandContext(t.Context(), "java", append(append(arguments, more...), module+".tla")...)
@@ -504,17 +505,74 @@ func (r run) judge(t *testing.T, said string) {
 	}
 }
 
+// preparing is held while TLC is brought here.
+var preparing sync.Mutex
+
 // checkerJar is where TLC lies, which Maven copies into the user's cache once.
 func checkerJar(t *testing.T) string {
 	t.Helper()
+	preparing.Lock()
+	defer preparing.Unlock()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := filepath.Join(cache, "sidekeeper", strings.ReplaceAll(checker, ":", "-")+".jar")
-	if _, err := os.Stat(kept); err == nil {
-		return kept
+	if _, err := os.Stat(kept); err != nil {
+		fetch(t, kept)
 	}
+	if _, err := os.Stat(archive(kept)); err != nil {
+		archiveClasses(t, kept)
+	}
+	return kept
+}
+
+// archive is where Java keeps the classes of a jar as they lie in its memory, so that it starts sooner. One of another Java counts for nothing.
+func archive(jar string) string { return strings.TrimSuffix(jar, ".jar") + ".jsa" }
+
+// archiveClasses has TLC check the least there is, and Java keep the classes that this has taken.
+func archiveClasses(t *testing.T, jar string) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"Least.cfg": "SPECIFICATION Spec",
+		"Least.tla": "---- MODULE Least ----\nVARIABLE x\nSpec == x = 0 /\\ [][x' = x]_x\n====\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := filepath.Join(folder, "classes")
+	command := exec.CommandContext(t.Context(), "java", "-XX:ArchiveClassesAtExit="+made, "-cp", jar, "tlc2.TLC", "-metadir", folder, "Least.tla")
+	command.Dir = folder
+	said, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	keep(t, made, archive(jar))
+}
+
+// keep puts a copy of a file where others may be looking for it.
+func keep(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	part := fmt.Sprint(to, ".", os.Getpid())
+	if err == nil {
+		err = os.WriteFile(part, text, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(part, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fetch(t *testing.T, kept string) {
+	t.Helper()
 	work := t.TempDir()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "mvn", "--batch-mode", "--quiet", copier,
 		"-Dartifact="+checker, "-DoutputDirectory="+work)
@@ -525,18 +583,5 @@ func checkerJar(t *testing.T) string {
 	if err != nil || len(jars) != 1 {
 		t.Fatalf("Maven has copied %v (%v)", jars, err)
 	}
-	text, err := os.ReadFile(jars[0])
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(kept), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(kept+".new", text, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(kept+".new", kept)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kept
+	keep(t, jars[0], kept)
 }
