@@ -11,12 +11,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
-	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 func TestWhatALostSessionOwnedGoesWhenContactIsBack(t *testing.T) {
 	const timeout = 6 * time.Second
-	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	e := oneServer.ensemble(t)
 	holder := newClient(t, e, func(c *Config) { c.SessionTimeout = timeout })
 	refusedView := newClient(t, e, func(c *Config) { c.Servers = []string{e.Server(1).RealAddress()} })
 	s := openSession(t, holder)

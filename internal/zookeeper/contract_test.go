@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -47,7 +46,7 @@ func TestStoresAndMembersKeepOneContract(t *testing.T) {
 		})
 	})
 	t.Run("real", func(t *testing.T) {
-		e := startEnsemble(t, ensemble.Options{Servers: 1, ContainerCheck: 50 * time.Millisecond, MaxClientConnections: -1})
+		e := oneServer.ensemble(t)
 		c := newClient(t, e, func(c *Config) { c.EphemeralBytes = bytesPerSession })
 		tryContract(t, c, func(t *testing.T) memberSession {
 			t.Helper()

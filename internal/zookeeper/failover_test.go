@@ -89,14 +89,22 @@ func TestNoSessionIsLostWhileAQuorumServes(t *testing.T) {
 // Faults that end a session: here, the session must end before the ensemble gives away what it owned. The tick is
 // ZooKeeper's default, so that a server that is cut off answers for ten seconds, and the timeout is as short as can be proved.
 func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
-	e := startEnsemble(t, ensemble.Options{TickTime: 2 * time.Second, MinSessionTimeout: time.Second})
+	e := slowTicks.ensemble(t)
 	for _, fault := range faults {
 		for run := range *runs {
 			t.Run(fmt.Sprintf("%s/%d", fault.name, run+1), func(t *testing.T) {
+				if fault.strike == nil {
+					t.Parallel()
+				}
 				follower := e.Followers(t.Context())[run%2]
 				leader := e.Leader(t.Context())
+				way, err := link.New(link.Options{Target: follower.RealAddress(), ZooKeeper: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(way.Close)
 				holder := newClient(t, e, func(c *Config) {
-					c.Servers = []string{follower.Address()}
+					c.Servers = []string{way.Address()}
 					c.TickTime = 2 * time.Second
 				})
 				refusedView := newClient(t, e, func(c *Config) {
@@ -107,14 +115,18 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 				s := openSession(t, holder)
 				path := enqueue(t, s, "/sidekeeper/ends")
 				await(t, "heartbeats that count", 10*time.Second, after(3*time.Second))
-				fault.forgetReleased(t, e, leader, follower)
+				if fault.strike == nil {
+					fault.onTheWay(way)
+				} else {
+					fault.strike(t, e, leader, follower)
+					defer func() {
+						e.Heal()
+						if err := e.AwaitAll(context.WithoutCancel(t.Context())); err != nil {
+							t.Error(err)
+						}
+					}()
+				}
 				struck := now()
-				defer func() {
-					e.Heal()
-					if err := e.AwaitAll(context.WithoutCancel(t.Context())); err != nil {
-						t.Error(err)
-					}
-				}()
 				gone := awaitGone(t, refusedView, path)
 				select {
 				case <-s.Done():
@@ -130,29 +142,25 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 	}
 }
 
+// faults befall either the way to a follower or the ensemble.
 var faults = []struct {
-	name           string
-	forgetReleased func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server)
+	name     string
+	onTheWay func(*link.Link)
+	strike   func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server)
 }{
-	{"follower cut off from the leader", func(_ *testing.T, e *ensemble.Ensemble, _, follower *ensemble.Server) {
+	{name: "black hole", onTheWay: func(way *link.Link) { way.Drop() }},
+	{name: "requests lost", onTheWay: func(way *link.Link) { way.Drop(link.ToServer) }},
+	{name: "answers lost", onTheWay: func(way *link.Link) {
+		way.Drop(link.ToClient)
+		way.Refuse()
+	}},
+	{name: "server hung", onTheWay: func(way *link.Link) { way.Stall() }},
+	{name: "follower cut off from the leader", strike: func(_ *testing.T, e *ensemble.Ensemble, _, follower *ensemble.Server) {
 		e.Isolate(follower.ID())
 	}},
-	{"black hole", func(_ *testing.T, _ *ensemble.Ensemble, _, follower *ensemble.Server) {
-		follower.ClientLink().Drop()
-	}},
-	{"requests lost", func(_ *testing.T, _ *ensemble.Ensemble, _, follower *ensemble.Server) {
-		follower.ClientLink().Drop(link.ToServer)
-	}},
-	{"answers lost", func(_ *testing.T, _ *ensemble.Ensemble, _, follower *ensemble.Server) {
-		follower.ClientLink().Drop(link.ToClient)
-		follower.ClientLink().Refuse()
-	}},
-	{"server hung", func(_ *testing.T, _ *ensemble.Ensemble, _, follower *ensemble.Server) {
-		follower.ClientLink().Stall()
-	}},
 	{
-		"leader to follower stalls and heals, then follower to leader dies",
-		func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server) {
+		name: "leader to follower stalls and heals, then follower to leader dies",
+		strike: func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server) {
 			e.CutPeers(leader.ID(), follower.ID(), link.Stall)
 			await(t, "the stall", 10*time.Second, after(2*time.Second))
 			e.CutPeers(leader.ID(), follower.ID(), link.Pass)

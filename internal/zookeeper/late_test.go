@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // Why a transaction must depend on a version: one whose reply was lost lingers in a server that stands still, while the reader
 // has caught up on another server and shows the tree without it.
 func TestALostCommitIsCarriedOutLaterUnlessItsVersionHasPassed(t *testing.T) {
-	e := startEnsemble(t, ensemble.Options{TickTime: 2 * time.Second, MinSessionTimeout: time.Second})
+	e := slowTicks.ensemble(t)
 	follower, leader := e.Followers(t.Context())[0], e.Leader(t.Context())
 	way, err := link.New(link.Options{Target: follower.RealAddress(), ZooKeeper: true})
 	if err != nil {

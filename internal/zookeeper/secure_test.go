@@ -22,7 +22,7 @@ import (
 )
 
 func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
-	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	e := oneServer.ensemble(t)
 	own := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:secret"); c.Directories = nil })
 	same := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:secret"); c.Directories = nil })
 	other := newClient(t, e, func(c *Config) { c.Directories = nil })
@@ -206,7 +206,7 @@ func writePEM(t *testing.T, file string, blocks ...*pem.Block) {
 // The file of credentials has the old ones, then both, then the new ones. Whoever began with the old ones goes on with them, and
 // everybody reads what those with the new ones make.
 func TestCredentialsAreRotatedWhileSessionsGoOn(t *testing.T) {
-	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	e := oneServer.ensemble(t)
 	var now atomic.Pointer[[][]byte]
 	set := func(secrets ...string) {
 		var credentials [][]byte

@@ -249,9 +249,11 @@ func testCuts(t *testing.T, c *Client, l *link.Link) {
 }
 
 func TestOpenGivesUpWithItsCaller(t *testing.T) {
-	e := startEnsemble(t, ensemble.Options{Servers: 1})
-	e.Server(1).Kill()
-	c := newClient(t, e)
+	c, err := New(Config{Servers: []string{"127.0.0.1:1"}, SessionTimeout: 4 * time.Second, TickTime: tick, SyncLimit: 5, Heartbeat: 250 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Open(ctx, 0); !errors.Is(err, context.Canceled) {

@@ -1,12 +1,14 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,18 +25,52 @@ const tick = 200 * time.Millisecond
 func startEnsemble(t *testing.T, options ensemble.Options) *ensemble.Ensemble {
 	t.Helper()
 	full.Needs(t, "an ensemble")
-	if options.TickTime == 0 {
-		options.TickTime = tick
-	}
-	if options.MaxSessionTimeout == 0 {
-		options.MaxSessionTimeout = 30 * time.Second
-	}
-	e, err := ensemble.Start(t.Context(), options)
+	e, err := ensemble.Start(t.Context(), defaults(options))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
 	return e
+}
+
+func defaults(options ensemble.Options) ensemble.Options {
+	options.TickTime = cmp.Or(options.TickTime, tick)
+	options.MaxSessionTimeout = cmp.Or(options.MaxSessionTimeout, 30*time.Second)
+	return options
+}
+
+// Ensembles of tests that leave them as they were, and do not run beside each other.
+var (
+	oneServer = &shared{options: ensemble.Options{Servers: 1, ContainerCheck: 50 * time.Millisecond, MaxClientConnections: -1}}
+	slowTicks = &shared{options: ensemble.Options{TickTime: 2 * time.Second, MinSessionTimeout: time.Second}}
+)
+
+// A shared ensemble is started by the first test that needs it.
+type shared struct {
+	options ensemble.Options
+	start   sync.Once
+	started *ensemble.Ensemble
+	err     error
+}
+
+func (s *shared) ensemble(t *testing.T) *ensemble.Ensemble {
+	t.Helper()
+	full.Needs(t, "an ensemble")
+	s.start.Do(func() { s.started, s.err = ensemble.Start(context.WithoutCancel(t.Context()), defaults(s.options)) })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.started
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	for _, each := range []*shared{oneServer, slowTicks} {
+		if each.started != nil {
+			each.started.Close()
+		}
+	}
+	os.Exit(status)
 }
 
 func newClient(t *testing.T, e *ensemble.Ensemble, adjust ...func(*Config)) *Client {
