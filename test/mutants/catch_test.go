@@ -127,7 +127,7 @@ func arguments(overlay string, by Catcher) []string {
 	}
 	exact[0] += "$"
 	arguments := []string{
-		"test", "-count=1", "-vet=off", "-timeout=15m", "-overlay=" + overlay, "-run=" + strings.Join(exact, "/"),
+		"test", "-count=1", "-vet=off", "-ldflags=-w", "-timeout=15m", "-overlay=" + overlay, "-run=" + strings.Join(exact, "/"),
 		"github.com/sidekeeper/sidekeeper/" + by.Package, // which may be of another module than this
 	}
 	if by.Schedules > 0 {
