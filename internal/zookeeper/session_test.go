@@ -249,7 +249,9 @@ func testCuts(t *testing.T, c *Client, l *link.Link) {
 }
 
 func TestOpenGivesUpWithItsCaller(t *testing.T) {
-	c, err := New(Config{Servers: []string{"127.0.0.1:1"}, SessionTimeout: 4 * time.Second, TickTime: tick, SyncLimit: 5, Heartbeat: 250 * time.Millisecond})
+	c, err := New(Config{
+		Servers: []string{"127.0.0.1:1"}, SessionTimeout: 4 * time.Second, TickTime: tick, SyncLimit: 5, Heartbeat: 250 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

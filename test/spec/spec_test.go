@@ -450,7 +450,8 @@ func (r run) check(t *testing.T, jar string) string {
 func checkIn(t *testing.T, folder, module, jar string, more ...string) string {
 	t.Helper()
 	arguments := []string{
-		"-XX:SharedArchiveFile=" + archive(jar), "-XX:+UseParallelGC", "-Xmx2g", "-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
+		"-XX:SharedArchiveFile=" + archive(jar), "-XX:+UseParallelGC", "-Xmx2g",
+		"-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
 	}
 	command := exec.CommandContext(t.Context(), "java", append(append(arguments, more...), module+".tla")...)
