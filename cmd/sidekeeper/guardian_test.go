@@ -110,7 +110,8 @@ func TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds(t *testing.T) 
 		asked.Store(new(time.Now()))
 		return scripted.HoldsValidFor(request, validity), nil
 	}
-	r := start(t, server.Target, append([]string{"lock", "run", "orders", "--kill-grace", killGrace, "--", os.Args[0], "family"}, relatives()...)...)
+	family := append([]string{"--", os.Args[0], "family"}, relatives()...)
+	r := start(t, server.Target, append([]string{"lock", "run", "orders", "--kill-grace", killGrace}, family...)...)
 	server.NextAcquire().Grant(1)
 	processes := r.numbers(len(relatives()))
 	for first := asked.Load(); asked.Load() == first; { // it is told of longer validities

@@ -18,7 +18,7 @@ type holding struct {
 	what      string // for people: `lock orders`
 	terminate bool   // SIGTERM when it is revoked
 	grace     time.Duration
-	margin    time.Duration // less than this left: SIGKILL; less than half of it: the guardian kills by itself. With much other work, that takes a while.
+	margin    time.Duration // less than this left: SIGKILL, which takes a while on a busy machine; less than half: the guardian kills by itself
 }
 
 type held interface {

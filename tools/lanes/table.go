@@ -30,7 +30,7 @@ var common = []string{
 // records are what lanes that have passed leave in the tree. They are no input.
 const records = ".ci/passed"
 
-// table is all lanes. Two targets run at a time, in this order: what takes long stands first.
+// table is all lanes. Three targets run at a time, in this order: what takes long stands first.
 var table = []Lane{
 	{Name: "endtoend", Targets: []string{"test-endtoend-1", "test-endtoend-2"}, Owns: []string{"test/endtoend"}},
 	{
@@ -92,6 +92,13 @@ var table = []Lane{
 	{
 		Name: "models", When: Changed, Needs: []string{"java"}, Targets: []string{"models"},
 		Owns: []string{"test/spec"}, Reads: []string{"test/traces"},
+	},
+	{
+		Name: "traced", When: Changed, Needs: []string{"java", "python"}, Targets: []string{"traces-check"},
+		Reads: []string{
+			"clients/conformance", "clients/go", "clients/python", "cmd", "internal", "proto", "recipes", "service", "test/goclient", "test/simulation",
+			"test/spec", "test/support", "test/traces",
+		},
 	},
 	{
 		Name: "documents", When: Changed, Needs: []string{"java", "python", "node"}, Targets: []string{"test-documents", "test-alerts"},
