@@ -65,6 +65,7 @@ test-core:
 # Every schedule, and one in ten of them with the race detector, which costs four times as much.
 test-simulation:
 	go test -timeout 30m ./test/simulation
+	go test -timeout 30m ./internal/zookeeper -run 'TheSchedulesCatch|Outlives'
 	go test -race -timeout 30m ./test/simulation
 
 # One package at a time: each starts ensembles, and ends some of their servers.
@@ -78,7 +79,7 @@ test-endtoend-1:
 test-endtoend-2:
 	go test -race -timeout 40m ./test/endtoend -skip '$(HALF)'
 
-HALF = ^TestA
+HALF = ^Test[ERT]
 
 test-go:
 	go -C clients/go test -race ./...

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -24,7 +25,7 @@ func TestLimitsOnARealEnsemble(t *testing.T) {
 
 func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 	const large, other = "/sidekeeper/large", "/sidekeeper/other"
-	c := newClient(t, e)
+	c := newClient(t, e, func(c *Config) { c.SessionTimeout = 30 * time.Second }) // a third of it bounds a read
 	for _, dir := range []string{large, other} {
 		if err := c.MakeDirectory(t.Context(), dir); err != nil {
 			t.Fatal(err)
