@@ -132,7 +132,7 @@ func runLanes(ctx context.Context, root string, much extent, names []string, out
 	tabulate(&table, steps, results)
 	err = os.MkdirAll(filepath.Join(root, "bin"), 0o755) //nolint:gosec // as other folders of what is built
 	if err == nil {
-		err = os.WriteFile(filepath.Join(root, "bin", "times.tsv"), table.Bytes(), 0o644) //nolint:gosec // for whoever reads it
+		err = os.WriteFile(filepath.Join(root, "bin", "times.tsv"), table.Bytes(), 0o644) //nolint:gosec // people read it
 	}
 	if os.Getenv("CI") == "" { // what CI has run goes away with its clone
 		err = errors.Join(err, remember(context.WithoutCancel(ctx), before, steps, results))

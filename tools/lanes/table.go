@@ -43,12 +43,12 @@ var table = []Lane{
 	{
 		Name: "core", Targets: []string{"test-core"},
 		Owns: []string{
-			"gen", "internal", "proto", "recipes", "service", "sidekeepertest", "test/bench", "test/house", "test/support", "test/traces",
+			"gen", "internal", "proto", "recipes", "service", "sidekeepertest", "test/bench", "test/support", "test/traces",
 		},
 	},
 	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/simulation"}},
 	{Name: "mutants", Targets: []string{"mutants"}, Owns: []string{"test/mutants"}},
-	{Name: "check", Targets: []string{"check"}},
+	{Name: "check", Targets: []string{"check"}, Owns: []string{"test/house"}},
 	{
 		Name: "conformance", Owns: []string{"clients/conformance", "examples/onelock"}, Builds: []string{"clients"},
 		Targets: []string{"conformance-java", "conformance-python", "conformance-typescript", "one-lock"},
