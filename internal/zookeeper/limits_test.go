@@ -18,7 +18,9 @@ import (
 // What one caller puts into an ensemble, real as it is here, is no matter to the others.
 func TestLimitsOnARealEnsemble(t *testing.T) {
 	// Ticks of 2 s: servers that are busy with lists of 4 MiB must not lose each other.
-	e := startEnsemble(t, ensemble.Options{TickTime: 2 * time.Second, MinSessionTimeout: time.Second, JVM: []string{"-Dzookeeper.enforceQuota=true"}})
+	e := startEnsemble(t, ensemble.Options{
+		TickTime: 2 * time.Second, MinSessionTimeout: time.Second, JVM: []string{"-Dzookeeper.enforceQuota=true"},
+	})
 	t.Run("a list that is too long fails whoever asks for it alone", func(t *testing.T) { aLongListFailsItsAsker(t, e) })
 	t.Run("of two quotas, one is exhausted", func(t *testing.T) { quotasBoundPrefixes(t, e) })
 	t.Run("quotas that are closed to others", func(t *testing.T) { closedQuotasAreObeyed(t, e) })
