@@ -19,7 +19,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
-var hostility = flag.Duration("hostility", 2*time.Second, "how long each attack of a hostile caller lasts")
+var hostility = flag.Duration("hostility", time.Second, "how long each attack of a hostile caller lasts")
 
 // mostMemory is what a sidecar may take, whatever a caller does to it: what the chart gives it.
 const mostMemory = 384 << 20

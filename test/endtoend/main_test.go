@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	rounds   = flag.Int("rounds", 2, "how often to run each fault that ends leases: each time with another follower")
-	kills    = flag.Int("kills", 500, "how many callers and sidecars to kill at random moments")
+	rounds   = flag.Int("rounds", 1, "how often to run each fault that ends leases: each time with another follower")
+	kills    = flag.Int("kills", 100, "how many callers and sidecars to kill at random moments")
 	crowd    = flag.Int("members", 40, "how many members a group has while things are killed")
 	watchers = flag.Int("watchers", 12, "how many watch them")
 	seed     = flag.Uint64("seed", 0, "what the random moments come from; 0 draws one")

@@ -119,7 +119,7 @@ func (r *rollingCrowd) begin(t *testing.T, prefix string) {
 	}
 	for i, s := range r.sidecars {
 		of := fmt.Sprint(" of sidecar ", i+1)
-		r.routines["numbers"+of] = repeatedly(ctx, time.Millisecond, r.numbers.through(s))
+		r.routines["numbers"+of] = repeatedly(ctx, 5*time.Millisecond, r.numbers.through(s))
 		r.routines["other locks"+of] = repeatedly(ctx, 10*time.Millisecond, locking(s, fmt.Sprint(prefix, "/free-", i)))
 	}
 	r.stop = func() {

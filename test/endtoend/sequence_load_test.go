@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	strictNumbers  = flag.Int("strict", 10_000, "how many numbers to take in order while connections are cut")
-	relaxedNumbers = flag.Int("relaxed", 200_000, "how many numbers to take in any order while sidecars are killed")
+	strictNumbers  = flag.Int("strict", 3_000, "how many numbers to take in order while connections are cut")
+	relaxedNumbers = flag.Int("relaxed", 50_000, "how many numbers to take in any order while sidecars are killed")
 )
 
 // A taking is the numbers that one call has got, with when it was made and answered.
