@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	acquisitions = flag.Int("acquisitions", 200, "how often contenders of different libraries hold a lock, lead, enter a barrier or take an item")
-	numbers      = flag.Int("numbers", 600, "how many numbers are taken of a contended sequence")
+	acquisitions = flag.Int("acquisitions", 60, "how often contenders of different libraries hold a lock, lead, enter a barrier or take an item")
+	numbers      = flag.Int("numbers", 200, "how many numbers are taken of a contended sequence")
 	kills        = flag.Int("kills", 1, "how often each library's process is killed")
 )
 
