@@ -227,6 +227,11 @@ traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage aga
 	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report \
 		-python $(CURDIR)/.cache/python/bin/python -clients Go,Python,TypeScript,Java
 
+.PHONY: schedules
+schedules: ## Play five times as many random schedules on simulated servers as `make test` does; half an hour
+	go test -count=1 -timeout 3h ./test/simulation -seeds 2000 -break-seeds 125 -member-seeds 60
+	go test -race -count=1 -timeout 3h ./test/simulation -seeds 200 -break-seeds 13 -member-seeds 6
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz

@@ -113,6 +113,7 @@ var table = []Lane{
 
 	{Name: "kube", When: Nightly, Targets: []string{"kube-test"}, Owns: []string{"examples/kubernetes", "test/kube"}},
 	{Name: "mutants-all", When: Nightly, Targets: []string{"mutants-all"}},
+	{Name: "schedules", When: Nightly, Targets: []string{"schedules"}},
 	{Name: "traces", When: Nightly, Targets: []string{"traces"}},
 	{Name: "chaos", When: Nightly, Targets: []string{"chaos"}},
 	{Name: "restarts", When: Nightly, Targets: []string{"chaos-restarts"}},
