@@ -122,7 +122,7 @@ func runLanes(ctx context.Context, root string, much extent, names []string, out
 		return err
 	}
 	tellPlan(out, steps)
-	together := 3 // tests wait for most of their time, and a machine may have two processors
+	together := 4 // tests wait for most of their time, and a machine may have two processors
 	if much == night {
 		together = 1 // rounds of faults
 	}
