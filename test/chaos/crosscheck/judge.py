@@ -138,7 +138,7 @@ class Judge:
         offset, self.error = walls[len(walls) // 2], walls[-1] - walls[0] + 1_000_000
         self.settings, self.quiet = noted["began"][0]["settings"], noted["quiet"][0]["at"]
         self.killed = {event["target"]: event for event in noted["killed"]}
-        self.exempted = {(event["lock"], event["token"]): event["at"] for event in noted["exempted"]}
+        self.exempted = {(event["lock"], event["token"]): event["at"] for event in reversed(noted["exempted"])}  # the first time
         self.slept = [(event["target"], event["at"]) for event in noted["slept"]]
         log, gaps = committed(directories, since)
         self.unjudged = "transactions are missing from the logs" if gaps or not log else ""

@@ -394,6 +394,10 @@ class JudgeTest(unittest.TestCase):
             two_are_sure(r)
             r.see(0, 0, "exempted", 1530, lock="a/b", token=r.event(1, 1, "granted")["token"])
 
+        def exempted_twice(r):
+            exempted(r)
+            r.see(0, 0, "exempted", 1900, lock="a/b", token=r.event(1, 1, "granted")["token"])
+
         def slept(r):
             two_are_sure(r)
             r.see(0, 0, "slept", 1530, target="sidecar/1")
@@ -408,7 +412,7 @@ class JudgeTest(unittest.TestCase):
             r.see(0, 0, "fault", 2000, nemesis="N", target="client/2")
             r.see(0, 0, "heal", 5000, nemesis="N", target="client/2")
 
-        for plant in (exempted, slept, killed, away):
+        for plant in (exempted, exempted_twice, slept, killed, away):
             with self.subTest(plant.__name__):
                 self.assertEqual(judged(plant, self.source), [])
 
