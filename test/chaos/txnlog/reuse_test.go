@@ -4,12 +4,16 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
+
+// enough is after how many nodes the callers stop.
+const enough = 250
 
 // Whatever fails, a session that is used again owns nothing when it is: each of these callers' sessions has one place or member at a
 // time, so that what the ensemble itself has logged of a session is a node, its end, the next node, and so on.
@@ -20,18 +24,21 @@ func TestASessionThatIsUsedAgainOwnsNothingOfThoseBefore(t *testing.T) {
 		Heartbeat: 500 * time.Millisecond, Directories: []string{"/locks"},
 	})
 	must(t, err)
-	over, end := context.WithTimeout(t.Context(), 12*time.Second)
+	over, end := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer end()
 	var callers sync.WaitGroup
+	var done atomic.Int64
 	for caller := range 24 {
 		dice := rand.New(rand.NewPCG(uint64(caller), 1))
 		callers.Go(func() {
 			for over.Err() == nil {
-				borrow(over, client, dice)
+				if borrow(over, client, dice) && done.Add(1) >= enough {
+					end()
+				}
 			}
 		})
 	}
-	s.trouble(over)
+	s.trouble(over, &done)
 	callers.Wait()
 	s.healed()
 	client.Close()
@@ -58,12 +65,12 @@ func TestASessionThatIsUsedAgainOwnsNothingOfThoseBefore(t *testing.T) {
 	}
 }
 
-// borrow has a session and one node for a moment.
-func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) {
+// borrow has a session and one node for a moment, and says whether it had a session.
+func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) bool {
 	session, err := client.OpenPooled(over, 0)
 	if err != nil {
 		<-time.After(50 * time.Millisecond)
-		return
+		return false
 	}
 	ctx := context.WithoutCancel(over)
 	defer session.Close(ctx)
@@ -80,10 +87,11 @@ func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) {
 			session.Dequeue(ctx, "/locks/orders/"+name)
 		}
 	}
+	return true
 }
 
-// trouble has answers be lost and servers come and go, until over ends.
-func (s *stage) trouble(over context.Context) {
+// trouble has answers be lost and servers come and go, until over ends: each time after some nodes, however fast the machine is.
+func (s *stage) trouble(over context.Context, done *atomic.Int64) {
 	s.Helper()
 	dice := rand.New(rand.NewPCG(1, 2))
 	for over.Err() == nil {
@@ -101,9 +109,8 @@ func (s *stage) trouble(over context.Context) {
 		case 5:
 			server.ClientLink().CutReply(link.Is(link.Multi), 1)
 		}
-		select {
-		case <-time.After(time.Duration(dice.IntN(600)) * time.Millisecond):
-		case <-over.Done():
+		for next := done.Load() + dice.Int64N(30); done.Load() < next && over.Err() == nil; {
+			<-time.After(5 * time.Millisecond)
 		}
 	}
 }
