@@ -23,7 +23,7 @@ import (
 // have much other work.
 const (
 	validity  = 20 * time.Second
-	killGrace = "10s"
+	killGrace = "15s"
 )
 
 // relatives are what a command has started, each told apart by how it got away.
