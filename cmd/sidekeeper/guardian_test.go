@@ -19,7 +19,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// Tests that wait for the end of a validity have locks of this one, and the command is killed two seconds before its end: the machine may
+// Tests that wait for the end of a validity have locks of this one, and the command is killed three seconds before its end: the machine may
 // have much other work.
 const (
 	validity  = 20 * time.Second
