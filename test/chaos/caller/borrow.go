@@ -149,7 +149,7 @@ func (h *borrowed) learn(since history.Instant) {
 }
 
 // count notes that the caller may count on the hold until then, unless its time was over before it heard so.
-func (h *borrowed) count(until history.Instant) {
+func (h *borrowed) count(asked, until history.Instant) {
 	if !h.counts() || until <= h.until {
 		return
 	}
@@ -157,7 +157,7 @@ func (h *borrowed) count(until history.Instant) {
 	defer h.mu.Unlock()
 	if !h.ended {
 		h.until = until
-		h.note(h.op, history.Event{Kind: history.Told, To: until})
+		h.note(h.op, history.Event{Kind: history.Told, From: asked, To: until})
 	}
 }
 
@@ -198,7 +198,7 @@ func (h *borrowed) check(ctx context.Context) {
 	validFor, err := h.ask(ctx)
 	switch {
 	case err == nil && validFor > 0:
-		h.count(asked.Add(validFor))
+		h.count(asked, asked.Add(validFor))
 	case err == nil || ending(err).Reason != "":
 		h.learn(history.Now())
 	}

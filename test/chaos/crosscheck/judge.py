@@ -139,7 +139,7 @@ class Judge:
         self.settings, self.quiet = noted["began"][0]["settings"], noted["quiet"][0]["at"]
         self.killed = {event["target"]: event for event in noted["killed"]}
         self.exempted = {(event["lock"], event["token"]): event["at"] for event in reversed(noted["exempted"])}  # the first time
-        self.slept = [(event["target"], event["at"]) for event in noted["slept"]]
+        self.slept = [(event["target"], event.get("from", event["at"]), event["at"]) for event in noted["slept"]]
         log, gaps = committed(directories, since)
         self.unjudged = "transactions are missing from the logs" if gaps or not log else ""
         self.nodes = replay(log, lambda wall: wall * 1_000_000 - offset)
@@ -180,16 +180,16 @@ class Judge:
 
     def belief(self, op):
         """From when until when the caller was sure of its lock, unless it died, or could see that its machine slept; None if never."""
-        spans = [(event.get("from", event["at"]), event["to"]) for event in op.events if event["kind"] in ("believed", "told")]
-        if not spans:
+        if not (spans := [event for event in op.events if event["kind"] in ("believed", "told")]):
             return None
+        asked = spans[0].get("from", spans[0]["at"])  # of what is believed, when it was known
+        start = asked if spans[0]["kind"] == "believed" else spans[0]["at"]
         exempted = self.exempted.get((op.begin["lock"], op.token), NEVER)  # an operator does not wait for the end
-        dead = self.killed.get(op.client, {"from": NEVER})["from"]
-        start, end = spans[0][0], min(spans[-1][1], dead, exempted, self.asleep(op, spans[0][0]))
+        end = min(spans[-1]["to"], self.killed.get(op.client, {"from": NEVER})["from"], exempted, max(start, self.asleep(op, asked)))
         return (start, end) if end >= start else None
 
     def asleep(self, op, since):
-        return min((at for sidecar, at in self.slept if sidecar == op.sidecar and at >= since), default=NEVER)
+        return min((start for sidecar, start, end in self.slept if sidecar == op.sidecar and end >= since), default=NEVER)
 
     def locks(self, calls):
         """Promises 1 to 5, and 12."""

@@ -402,6 +402,11 @@ class JudgeTest(unittest.TestCase):
             two_are_sure(r)
             r.see(0, 0, "slept", 1530, target="sidecar/1")
 
+        def asleep_when_answered(r):
+            r.event(2, 1, "told")["from"] = 1_541_000_000
+            r.see(0, 0, "slept", 1543, target="sidecar/2", **{"from": 1542})
+            r.transaction(CLOSE)[0] = 2000
+
         def killed(r):
             two_are_sure(r)
             r.drop(1, 20, "joined")
@@ -412,7 +417,7 @@ class JudgeTest(unittest.TestCase):
             r.see(0, 0, "fault", 2000, nemesis="N", target="client/2")
             r.see(0, 0, "heal", 5000, nemesis="N", target="client/2")
 
-        for plant in (exempted, exempted_twice, slept, killed, away):
+        for plant in (exempted, exempted_twice, slept, asleep_when_answered, killed, away):
             with self.subTest(plant.__name__):
                 self.assertEqual(judged(plant, self.source), [])
 

@@ -100,8 +100,8 @@ const (
 	// asked for the last one that was yes. It is written as it goes; the newest To of an operation counts.
 	Believed Kind = "believed"
 	// Told says until when a caller may count on the lock whatever happens to it meanwhile, frozen or not: To. It is an answer
-	// of Check, and written again with another To when the caller has learned more; the newest counts. One whose To is its own
-	// time is the caller's knowledge that it may count no more.
+	// of Check, asked for at From, and written again with another To when the caller has learned more; the newest counts. One whose To is
+	// its own time is the caller's knowledge that it may count no more.
 	Told Kind = "told"
 	// Acting is written before a caller that holds the lock writes to a store: Store, Token, Value as it is to be.
 	Acting Kind = "acting"
@@ -204,8 +204,8 @@ const (
 	Doubled Kind = "doubled"
 	// Exempted is written before a hold is ended by somebody who will not wait until its time is over: Lock, Token.
 	Exempted Kind = "exempted"
-	// Slept says that a machine has slept for longer than any lease lasts, though nobody else has noticed: Target, its sidecar.
-	// It is written before the machine wakes.
+	// Slept says that a machine has slept for longer than any lease lasts, though no other machine has noticed: Target, its sidecar.
+	// It fell asleep at From or later, and is awake again.
 	Slept Kind = "slept"
 	// Quiet says that all callers have stopped and all that was asked for has been answered, and what was to settle has
 	// had the time to.

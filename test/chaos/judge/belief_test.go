@@ -79,8 +79,8 @@ func TestWhoWasToldATimeIsSureForAsLongUnlessItKnowsBetter(t *testing.T) {
 		return `
 			10 1/1 called L
 			20 1/1 granted 1
-			30 1/1 told 500
-			60 1/1 told 900
+			30 1/1 told 500 22
+			60 1/1 told 900 55
 			11 2/1 called L
 			250 2/1 granted 2
 			260 2/1 told 1500
@@ -115,8 +115,14 @@ func TestWhoWasToldATimeIsSureForAsLongUnlessItKnowsBetter(t *testing.T) {
 		{name: "asleep", seen: tale(`
 			240 c slept sidecar/1
 			250 1/1 ended Aborted LEASE_LOST`)},
+		{name: "asleep when it was answered", seen: tale(`
+			26 c slept sidecar/1 25
+			250 1/1 ended Aborted LEASE_LOST`)},
+		{name: "awake just when it asked", seen: tale(`
+			24 c slept sidecar/1 21
+			250 1/1 ended Aborted LEASE_LOST`)},
 		{name: "asleep before", seen: tale(`
-			25 c slept sidecar/1
+			21 c slept sidecar/1
 			2000 1/1 ended Aborted LEASE_CLOSED`), want: "for 640ms"},
 	})
 }

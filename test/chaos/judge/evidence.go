@@ -25,7 +25,7 @@ type evidence struct {
 	ends       map[string][]history.Instant // by target, each time
 	dying      map[string]history.Instant   // by target: when it was last known to live
 	exempted   map[exempt]history.Instant   // the first time
-	slept      map[string][]history.Instant // by target
+	slept      map[string][]*history.Event  // by target
 	restarts   []restart
 	doubled    []*history.Event
 	fired      []int64
@@ -74,7 +74,7 @@ var beginners = []history.Kind{
 func gather(round Round) *evidence {
 	e := &evidence{
 		stores: map[string][]*history.Event{}, killed: map[string]history.Instant{}, ends: map[string][]history.Instant{},
-		dying: map[string]history.Instant{}, exempted: map[exempt]history.Instant{}, slept: map[string][]history.Instant{},
+		dying: map[string]history.Instant{}, exempted: map[exempt]history.Instant{}, slept: map[string][]*history.Event{},
 		log: round.Log, residue: round.Residue,
 	}
 	running := map[operationID]*operation{}
@@ -119,7 +119,7 @@ func (e *evidence) note(event *history.Event) {
 		hold := exempt{event.Lock, event.Token}
 		e.exempted[hold] = cmp.Or(e.exempted[hold], event.At)
 	case history.Slept:
-		e.slept[event.Target] = append(e.slept[event.Target], event.At)
+		e.slept[event.Target] = append(e.slept[event.Target], event)
 	case history.Fired:
 		e.fired = append(e.fired, event.Count)
 	case history.Quiet:

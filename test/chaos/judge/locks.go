@@ -97,12 +97,16 @@ func (e *evidence) exemption(a *attempt) history.Instant {
 	return e.exempted[exempt{a.Lock, a.granted.Token}]
 }
 
-// sleep is when the machine of the caller's sidecar, and with it the caller, slept for the first time after it was sure; 0 if it never
-// did.
+// sleep is when the machine of the caller's sidecar, and with it the caller, slept for the first time after it was sure, or after it had
+// asked for what made it sure; 0 if it never did.
 func (e *evidence) sleep(a *attempt) history.Instant {
+	asked := a.from
+	if told := a.first(history.Told); told != nil && told.From != 0 {
+		asked = min(asked, told.From)
+	}
 	for _, slept := range e.slept[sidecarTarget(a.Sidecar)] {
-		if slept >= a.from {
-			return slept
+		if slept.At >= asked {
+			return max(slept.From, a.from)
 		}
 	}
 	return 0

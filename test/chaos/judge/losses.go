@@ -132,11 +132,10 @@ func (e *evidence) checkAwake(v *Verdict, a *attempt) {
 		return
 	}
 	for _, slept := range e.slept[sidecarTarget(a.Sidecar)] {
-		if a.granted.At >= slept || ended.At <= slept || a.released() && a.givenUp() <= slept.Add(wakeTime) {
+		due := slept.At.Add(wakeTime)
+		if a.granted.At >= slept.From || ended.At <= due || a.released() && a.givenUp() <= due {
 			continue
 		}
-		if late := ended.At.Since(slept.Add(wakeTime)); late > 0 {
-			v.accusef(Losses, "%s was told that %s was lost only %v after its machine had slept", a.name(), a.Lock, ended.At.Since(slept))
-		}
+		v.accusef(Losses, "%s was told that %s was lost only %v after its machine had slept", a.name(), a.Lock, ended.At.Since(slept.At))
 	}
 }

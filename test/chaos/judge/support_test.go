@@ -187,7 +187,7 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Believed: func(e *history.Event, w []string) {
 		e.From, e.To = at(w[0]), at(w[1])
 	},
-	history.Told:      func(e *history.Event, w []string) { e.To = at(w[0]) },
+	history.Told:      func(e *history.Event, w []string) { e.To, e.From = at(w[0]), at(cmp.Or(w[1], "0")) },
 	history.Releasing: func(*history.Event, []string) {},
 	history.Ended: func(e *history.Event, w []string) {
 		e.Code, e.Reason, e.ByUser = w[0], w[1], w[0] == "user"
@@ -250,7 +250,7 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Restarted: func(e *history.Event, w []string) { e.Target, e.From = w[0], at(w[1]) },
 	history.Doubled:   func(e *history.Event, w []string) { e.Target, e.Outcome = w[0], history.Outcome(w[1]) },
 	history.Exempted:  func(e *history.Event, w []string) { e.Lock, e.Token = w[0], number(w[1]) },
-	history.Slept:     func(e *history.Event, w []string) { e.Target = w[0] },
+	history.Slept:     func(e *history.Event, w []string) { e.Target, e.From = w[0], cmp.Or(at(cmp.Or(w[1], "0")), e.At) },
 	history.Fired:     func(e *history.Event, w []string) { e.Count = number(w[0]) },
 	history.Quiet:     func(*history.Event, []string) {},
 }

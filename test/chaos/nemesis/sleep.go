@@ -50,8 +50,10 @@ func sleep(ctx context.Context, s *scene) error {
 	}
 	s.pause(ctx, s.between(0, heartbeat))
 	defer s.fault(host.Target())()
-	s.Stage.Note(history.Event{Kind: history.Slept, Target: host.Target()})
-	if err := host.Sleep(s.between(2*s.Timeout, 4*s.Timeout)); err != nil {
+	began := history.Now()
+	err = host.Sleep(s.between(2*s.Timeout, 4*s.Timeout))
+	s.Stage.Note(history.Event{Kind: history.Slept, Target: host.Target(), From: began})
+	if err != nil {
 		return err
 	}
 	following.Wait()
