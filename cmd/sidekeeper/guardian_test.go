@@ -19,11 +19,11 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// Tests that wait for the end of a validity have locks of this one, and the command is killed three seconds before its end: the machine may
-// have much other work.
+// Tests that wait for the end of a validity have locks of this one. The command is killed almost three seconds before its end: the machine
+// may have much other work.
 const (
 	validity  = 20 * time.Second
-	killGrace = "15s"
+	killGrace = "14s"
 )
 
 // relatives are what a command has started, each told apart by how it got away.
