@@ -13,9 +13,9 @@ import (
 // A heartbeat that is to find what was seen just before finds something newer, again and again.
 
 func TestAskingAgainAndAgainCostsNoLock(t *testing.T) {
-	floods := []int{1, 4}
+	floods := []int{1}
 	if oneIn == 1 { // with the race detector the largest takes a minute
-		floods = append(floods, 32)
+		floods = append(floods, 4, 32)
 	}
 	for _, loops := range floods {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {

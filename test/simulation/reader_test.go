@@ -13,7 +13,7 @@ import (
 
 // All leases read through one session, for which they would wait if it waited for them.
 func TestReadsComeBackWhileAThousandLeasesConnect(t *testing.T) {
-	const leases, handshake = 1000, 150 * time.Millisecond
+	const leases, handshake = 1000 / oneIn, 150 * time.Millisecond
 	for _, c := range []struct {
 		name  string
 		storm func(t *testing.T, client *zookeeper.Client, by *tardy) (calm func())

@@ -63,7 +63,7 @@ func TestNoneOfAThousandLeasesIsLostToServersThatAreSilent(t *testing.T) {
 				client := stormy(t, e, c.beside...)
 				defer client.Close()
 				var sessions []*zookeeper.Session
-				for range 1000 {
+				for range share(1000) {
 					sessions = append(sessions, w.open(t, client))
 				}
 				server := follower(e)
