@@ -3,16 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/sidekeeper/sidekeeper/internal/show"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
 // Where the audit log goes, if not into a file.
@@ -25,25 +24,35 @@ func isAuditLog(text string) bool {
 	return text == auditToLog || text == auditOff || filepath.IsAbs(text)
 }
 
-// newAudit makes the audit log. What it returns must be closed.
-func (s *settings) newAudit(logged io.Writer) (*zap.Logger, io.Closer, error) {
+// An audit is the audit log, and says whether it takes further lines.
+type audit struct {
+	log   *zap.Logger
+	takes func() bool
+}
+
+// newAudit makes the audit log, which is closed with the log.
+func (s *settings) newAudit(logged *sink.Sink, dropped func(lines int)) (audit, error) {
 	config := encoding()
 	config.MessageKey = "event"
 	switch s.auditLog {
 	case auditOff:
-		return zap.NewNop(), io.NopCloser(nil), nil
+		return audit{log: zap.NewNop(), takes: func() bool { return true }}, nil
 	case auditToLog:
-		return auditLogger(s.encoder(config), logged), io.NopCloser(nil), nil
+		return newAuditTo(logged, s.encoder(config), dropped), nil
 	}
 	file := &auditFile{path: s.auditLog}
 	if err := file.open(); err != nil {
-		return nil, nil, fmt.Errorf("--audit-log: %w", err)
+		return audit{}, fmt.Errorf("--audit-log: %w", err)
 	}
-	return auditLogger(zapcore.NewJSONEncoder(config), file), file, nil
+	return newAuditTo(logged.Beside(show.LogWriter(file)), zapcore.NewJSONEncoder(config), dropped), nil
 }
 
-func auditLogger(encoder zapcore.Encoder, to io.Writer) *zap.Logger {
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(show.LogWriter(to))), zapcore.InfoLevel)).Named("audit")
+func newAuditTo(to *sink.Sink, encoder zapcore.Encoder, dropped func(lines int)) audit {
+	const name = "audit"
+	gap := zapcore.Entry{Level: zapcore.InfoLevel, LoggerName: name, Message: "gap"}
+	lines := to.Log(sink.Options{AtOnce: true, Gap: gapLine(encoder, gap), Dropped: dropped})
+	log := zap.New(zapcore.NewCore(encoder, lines, zapcore.InfoLevel), zap.ErrorOutput(lines)).Named(name)
+	return audit{log, lines.Takes}
 }
 
 // auditPause is how long lines may go into a file that was moved away.
@@ -51,9 +60,7 @@ const auditPause = time.Second
 
 // An auditFile is appended to, and opened again when something else lies at its path.
 type auditFile struct {
-	path string
-
-	mu     sync.Mutex
+	path   string
 	file   *os.File
 	looked time.Time
 }
@@ -73,13 +80,11 @@ func (a *auditFile) open() error {
 
 // Write implements io.Writer.
 func (a *auditFile) Write(line []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if time.Since(a.looked) > auditPause {
-		a.looked = time.Now()
 		if err := a.follow(); err != nil {
 			return 0, err
 		}
+		a.looked = time.Now()
 	}
 	return a.file.Write(line)
 }
@@ -98,11 +103,4 @@ func (a *auditFile) follow() error {
 		return nil
 	}
 	return a.open()
-}
-
-// Close implements io.Closer.
-func (a *auditFile) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.file.Close()
 }

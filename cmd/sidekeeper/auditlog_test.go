@@ -2,12 +2,19 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/sink"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 func content(t *testing.T, path string) string {
@@ -21,42 +28,79 @@ func content(t *testing.T, path string) string {
 
 func TestTheAuditFileIsOursAloneAndMayBeMovedAway(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir() + "/audit"
-	s := &settings{auditLog: path}
-	audit, closer, err := s.newAudit(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	audit.Info("grant", zap.String("name", "first"))
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	closer.(*auditFile).looked = time.Time{} // a second later
-	audit.Info("grant", zap.String("name", "second"))
-	for file, want := range map[string]string{path + ".1": `"event":"grant","name":"first"`, path: `"event":"grant","name":"second"`} {
-		if text := content(t, file); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || !strings.Contains(text, `"logger":"audit"`) {
-			t.Errorf("%s: %s; want one line with %s", file, text, want)
+	bubble.Test(t, func(t *testing.T) {
+		path := t.TempDir() + "/audit"
+		to := sink.New(io.Discard)
+		audit, err := (&settings{auditLog: path}).newAudit(to, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s: %v %v", file, info.Mode(), err)
+		<-time.After(2 * auditPause)
+		audit.log.Info("grant", zap.String("name", "first"))
+		synctest.Wait()
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := closer.Close(); err != nil {
-		t.Error(err)
-	}
+		<-time.After(2 * auditPause)
+		audit.log.Info("grant", zap.String("name", "second"))
+		to.Close()
+		for file, want := range map[string]string{path + ".1": `"event":"grant","name":"first"`, path: `"event":"grant","name":"second"`} {
+			text := content(t, file)
+			if strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || !strings.Contains(text, `"logger":"audit"`) {
+				t.Errorf("%s: %s; want one line with %s", file, text, want)
+			}
+			if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s: %v %v", file, info.Mode(), err)
+			}
+		}
+	})
 }
 
 func TestTheAuditGoesToTheLogOrNowhereAsTold(t *testing.T) {
 	t.Parallel()
 	for where, lines := range map[string]int{auditToLog: 1, auditOff: 0} {
 		var out bytes.Buffer
-		audit, closer, err := (&settings{auditLog: where}).newAudit(&out)
+		to := sink.New(&out)
+		audit, err := (&settings{auditLog: where}).newAudit(to, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		audit.Info("grant")
-		if err := closer.Close(); err != nil || strings.Count(out.String(), "\n") != lines {
-			t.Errorf("%s: %v, %s", where, err, out.String())
+		audit.log.Info("grant")
+		if to.Close(); strings.Count(out.String(), "\n") != lines {
+			t.Errorf("%s: %s", where, out.String())
 		}
 	}
+}
+
+// Whoever reads the audit learns that lines are missing, and where.
+func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		path, dropped := t.TempDir()+"/audit", 0
+		to := sink.New(io.Discard)
+		audit, err := (&settings{auditLog: path}).newAudit(to, func(lines int) { dropped += lines })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * auditPause)
+		audit.log.Info("grant")
+		synctest.Wait()
+		expect.Same(t, "dropped", dropped, 1)
+		expect.Same(t, "takes", audit.takes(), false)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * auditPause)
+		audit.log.Info("release")
+		to.Close()
+		if text := content(t, path); !regexp.MustCompile(`^{.*"event":"gap","lines":1}\n{.*"event":"release"}\n$`).MatchString(text) {
+			t.Errorf("written: %s", text)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/configsync"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
 func newConfigExportCommand(reach *reach) *cobra.Command {
@@ -59,7 +60,7 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			s.Prefix, s.Folder, s.Mode = prefixOf(args), args[1], fs.FileMode(mode)
-			return reach.follow(command, &s.Sidecar, s.Run)
+			return reach.follow(command, &s.Sidecar, s.Run, true)
 		},
 	}
 	command.Flags().BoolVar(&s.Once, "once", false, "write the folder once and exit, within --timeout")
@@ -92,7 +93,7 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 			if w.Prefix, w.JSON = prefixOf(args), reach.json(); exact {
 				w.Keys = args
 			}
-			return reach.follow(command, &w.Sidecar, w.Run)
+			return reach.follow(command, &w.Sidecar, w.Run, w.Exec != "")
 		},
 	}
 	command.Flags().BoolVar(&exact, "exact", false, "only these keys, not what lies below them")
@@ -100,8 +101,8 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-// follow runs what follows the configuration until a signal ends it.
-func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run func(context.Context) error) error {
+// follow runs what follows the configuration until a signal ends it or, unless it outlives them, until those are gone who read its output.
+func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run func(context.Context) error, outlives bool) error {
 	client, err := r.dial(r.address)
 	if err != nil {
 		return err
@@ -109,6 +110,12 @@ func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run 
 	defer client.Close()
 	*sidecar = configsync.Sidecar{
 		Client: client, Address: r.address, Timeout: r.timeout, Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
+		Notes: command.ErrOrStderr(),
+	}
+	if outlives {
+		notes := outliveReader(command.ErrOrStderr())
+		defer notes.Close()
+		sidecar.Notes = notes.Log(sink.Options{AtOnce: true})
 	}
 	ctx, stop := untilSignal(command.Context())
 	defer stop()

@@ -28,7 +28,9 @@ func newConsoleCommand(reach *reach) *cobra.Command {
 		Use: "console", Short: "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
 		Args: explained(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(command.Context())
+			logged := outliveReader(command.ErrOrStderr())
+			defer logged.Close()
+			ctx, stop := untilSignal(command.Context(), logged)
 			defer stop()
 			return reach.console(ctx, command, listen, admin)
 		},

@@ -15,6 +15,8 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/dev"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
 // devSettings are what `sidekeeper dev` is told.
@@ -30,7 +32,7 @@ type devSettings struct {
 func newDevCommand() *cobra.Command {
 	settings := &devSettings{}
 	command := &cobra.Command{Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests"}
-	return newServerCommand(command, settings.flags(), settings.check, func(ctx context.Context, out, logged io.Writer) error {
+	return newServerCommand(command, settings.flags(), settings.check, func(ctx context.Context, out io.Writer, logged *sink.Sink) error {
 		if settings.untilInput {
 			ctx = untilEnd(ctx, command.InOrStdin())
 		}
@@ -77,14 +79,13 @@ func (s *devSettings) flags() *pflag.FlagSet {
 }
 
 // serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
-func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
-	log, end := s.logging.newLog(logged)
-	defer end()
-	s.options.Log = log
+func (s *devSettings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) error {
+	s.options.Metrics = server.NewMetrics()
+	s.options.Log = s.logging.newLog(logged, s.options.Metrics.LogLinesDropped("log"))
 	sidecar, err := dev.New(ctx, s.options)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // it was ended while it began
 	case errors.Is(err, dev.ErrTaken):
 		return exit.UsageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
 	case errors.Is(err, dev.ErrNotLoopback):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/inject"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
 // injection is what `sidekeeper inject-webhook` is told.
@@ -77,10 +78,8 @@ func (i *injection) check() error {
 // leastLifetime is short enough to see certificates come and go, and not for use.
 const leastLifetime = 10 * time.Second
 
-func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
-	log, end := i.log.newLog(logged)
-	defer end()
-	i.options.Log = log
+func (i *injection) serve(ctx context.Context, out io.Writer, logged *sink.Sink) error {
+	i.options.Log = i.log.newLog(logged, nil)
 	pattern, err := inject.ReadPattern(i.pattern, checkArguments)
 	if err != nil {
 		return exit.UsageError(fmt.Errorf("--pattern %w", err))

@@ -65,8 +65,8 @@ func TestServeGivesAnIdentityWhatThePolicySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics := server.NewMetrics()
-	serving := s.serverOptions(zap.NewNop(), zap.NewNop(), metrics, traces{})
-	services := s.serviceOptions(zap.NewNop(), zap.NewNop(), metrics, serving.Limits)
+	serving := s.serverOptions(zap.NewNop(), audit{}, metrics, traces{})
+	services := s.serviceOptions(zap.NewNop(), audit{}, metrics, serving.Limits)
 	content, err := policy.Parse(file, []byte(text), nil, nil)
 	if err != nil {
 		t.Fatal(err)

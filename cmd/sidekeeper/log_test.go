@@ -3,10 +3,12 @@ package main
 import (
 	"regexp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
@@ -16,8 +18,10 @@ func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		out := &expect.Logbook{}
-		log, end := (&settings{}).newLog(out)
+		to := sink.New(out)
+		log := (&settings{}).newLog(to, nil)
 		lines := func() (messages string) {
+			synctest.Wait()
 			for _, found := range regexp.MustCompile(`"msg":"(\w+)"`).FindAllStringSubmatch(out.Text(), -1) {
 				messages += " " + found[1]
 			}
@@ -25,13 +29,13 @@ func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
 		}
 		log.Info("first")
 		expect.Same(t, "at first", lines(), "")
-		<-time.After(2 * logDelay)
+		<-time.After(sink.Delay)
 		expect.Same(t, "after a while", lines(), " first")
 		log.Info("second")
 		log.Warn("third")
 		expect.Same(t, "with a warning", lines(), " first second third")
 		log.With(zap.Int("n", 1)).Info("fourth")
-		end()
+		to.Close()
 		expect.Same(t, "at the end", lines(), " first second third fourth")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -29,7 +31,7 @@ import (
 func newServeCommand() *cobra.Command {
 	settings := &settings{}
 	return newServerCommand(&cobra.Command{Use: "serve", Short: "Run the sidecar"}, settings.flags(), settings.check,
-		func(ctx context.Context, out, logged io.Writer) error {
+		func(ctx context.Context, out io.Writer, logged *sink.Sink) error {
 			defer paceGarbage(limitFor(int64(settings.maxMemory)))()
 			return settings.serve(ctx, out, logged)
 		})
@@ -37,16 +39,19 @@ func newServeCommand() *cobra.Command {
 
 // newServerCommand completes a command that serves until a signal ends it. The environment fills in what its flags leave open.
 func newServerCommand(
-	command *cobra.Command, flags *pflag.FlagSet, check func() error, serve func(ctx context.Context, out, logged io.Writer) error,
+	command *cobra.Command, flags *pflag.FlagSet, check func() error,
+	serve func(ctx context.Context, out io.Writer, logged *sink.Sink) error,
 ) *cobra.Command {
 	command.Args = explained(cobra.NoArgs)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if err := prepare(flags, check); err != nil {
 			return err
 		}
-		ctx, stop := untilSignal(command.Context())
+		logged := outliveReader(command.ErrOrStderr())
+		defer logged.Close()
+		ctx, stop := untilSignal(command.Context(), logged)
 		defer stop()
-		return serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
+		return serve(ctx, command.OutOrStdout(), logged)
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(flags)
@@ -54,8 +59,16 @@ func newServerCommand(
 	return command
 }
 
-// untilSignal returns a context that ends with the first signal to stop; the second one exits. The caller must call stop.
-func untilSignal(ctx context.Context) (until context.Context, stop func()) {
+// outliveReader has this process go on though nobody reads stderr for now, or any more. Libraries write there, too. The caller must close the sink.
+func outliveReader(stderr io.Writer) *sink.Sink {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: commands that are run would inherit that
+	logged := sink.New(show.LogWriter(stderr))
+	stdlog.SetOutput(logged.Log(sink.Options{AtOnce: true}))
+	return logged
+}
+
+// untilSignal returns a context that ends with the first signal to stop; the second one exits, and closes the sinks. The caller must call stop.
+func untilSignal(ctx context.Context, logged ...*sink.Sink) (until context.Context, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	until, cancel := context.WithCancel(ctx)
@@ -69,6 +82,9 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 				return
 			}
 			if until.Err() != nil {
+				for _, each := range logged {
+					each.Close()
+				}
 				os.Exit(exit.Signal + int(syscall.SIGINT))
 			}
 			cancel()
@@ -83,26 +99,30 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 }
 
 // serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
-func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
-	log, end := s.newLog(logged)
-	defer end()
-	audit, closer, err := s.newAudit(logged)
+func (s *settings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) error {
+	metrics := server.NewMetrics()
+	log := s.newLog(logged, metrics.LogLinesDropped("log"))
+	audit, err := s.newAudit(logged, metrics.LogLinesDropped("audit"))
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	defer closer.Close()
-	metrics := server.NewMetrics()
 	traces, err := s.startTraces(ctx, log)
 	if err != nil {
 		return exit.UsageError(err)
 	}
 	defer traces.close()
 	serving := s.serverOptions(log, audit, metrics, traces)
+	if s.handsOver() {
+		serving.HandedOver = func() {
+			logged.Close()
+			os.Exit(0)
+		}
+	}
 	services, ensemble, err := s.openServices(log, audit, metrics, traces, serving.Limits)
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
+	if err := s.refuseRisks(ctx, ensemble, logged.Log(sink.Options{})); err != nil {
 		ensemble.Close()
 		return err
 	}
@@ -123,7 +143,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 
 // openServices makes the services over the ensemble. What leases are resumed from is this process's until it ends.
 func (s *settings) openServices(
-	log, audit *zap.Logger, metrics *server.Metrics, traces traces, limits *caller.Limits,
+	log *zap.Logger, audit audit, metrics *server.Metrics, traces traces, limits *caller.Limits,
 ) (*service.Services, ensemble, error) {
 	options := s.serviceOptions(log, audit, metrics, limits)
 	kept, err := s.openJournal(log)
@@ -163,7 +183,7 @@ func tellAddresses(out io.Writer, addresses []string, overHTTP ...string) {
 	}
 }
 
-func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics, limits *caller.Limits) service.Options {
+func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.Metrics, limits *caller.Limits) service.Options {
 	options := s.service
 	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
@@ -174,42 +194,48 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
 	options.LeaseShare, options.WatchShare = limits.Share(policy.Leases), limits.Share(policy.WatchedNodes)
-	options.Log, options.Audit, options.Events = log, audit, metrics
+	options.Log, options.Audit, options.Events = log, audit.log, metrics
 	return options
 }
 
-func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
+func (s *settings) serverOptions(log *zap.Logger, audit audit, metrics *server.Metrics, traces traces) server.Options {
 	options := s.server
 	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
 	options.SilenceTimeout = s.ensemble.SessionTimeout
 	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched)
-	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
-	if s.handsOver() {
-		options.HandedOver = func() {
-			_ = log.Sync()
-			os.Exit(0)
-		}
-	}
+	options.Log, options.Audit, options.Metrics, options.Traces = log, audit.log, metrics, traces.ofCalls()
 	return options
 }
 
-// logDelay is how long a line below a warning may wait for others to be written with.
-const logDelay = 250 * time.Millisecond
-
-// newLog is a log, and what writes its last lines. Lines are written in blocks, since each write costs a call more than the line.
-func (s *settings) newLog(out io.Writer) (log *zap.Logger, end func()) {
+// newLog is a log whose warnings wait for no other lines.
+func (s *settings) newLog(to *sink.Sink, dropped func(lines int)) *zap.Logger {
 	level, err := zapcore.ParseLevel(s.logLevel.String())
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	blocks := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(show.LogWriter(out)), FlushInterval: logDelay}
+	encoder := s.encoder(encoding())
+	gap := zapcore.Entry{Level: zapcore.WarnLevel, Message: "lines of the log are missing: they were not written in time"}
+	lines := to.Log(sink.Options{Gap: gapLine(encoder, gap), Dropped: dropped})
 	atOnce := zap.Hooks(func(line zapcore.Entry) error {
 		if line.Level < zap.WarnLevel {
 			return nil
 		}
-		return blocks.Sync()
+		return lines.Sync()
 	})
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), blocks, level), atOnce), func() { _ = blocks.Stop() }
+	return zap.New(zapcore.NewCore(encoder, lines, level), atOnce, zap.ErrorOutput(lines))
+}
+
+// gapLine makes the line that stands where others are missing.
+func gapLine(encoder zapcore.Encoder, entry zapcore.Entry) func(lines int) []byte {
+	return func(lines int) []byte {
+		entry := entry
+		entry.Time = time.Now()
+		line, err := encoder.EncodeEntry(entry, []zapcore.Field{zap.Int("lines", lines)})
+		if err != nil {
+			return nil
+		}
+		return line.Bytes()
+	}
 }
 
 // encoder is for people or for programs.

@@ -29,10 +29,17 @@ type served struct {
 
 func serve(t *testing.T, args ...string) *served {
 	t.Helper()
+	return serveWith(t, func(*exec.Cmd) {}, args...)
+}
+
+// serveWith is serve with a process that is set up further.
+func serveWith(t *testing.T, set func(*exec.Cmd), args ...string) *served {
+	t.Helper()
 	s := &served{t: t, log: &bytes.Buffer{}, ended: make(chan error, 1)}
 	s.command = exec.Command(os.Args[0], append([]string{"serve", "--listen=127.0.0.1:0", "--operator-listen="}, args...)...)
 	s.command.Env = append(os.Environ(), role+"=sidekeeper")
 	s.command.Stderr = s.log
+	set(s.command)
 	out, err := s.command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -21,12 +21,13 @@ type Sidecar struct {
 	Client         *sidekeeper.Client
 	Address        string        // for messages
 	Timeout        time.Duration // of the first state
-	Stdout, Stderr io.Writer
+	Stdout, Stderr io.Writer     // of commands that are run
+	Notes          io.Writer     // what people are told
 }
 
 // sayTrouble tells people about errors that are no end.
 func (s *Sidecar) sayTrouble(err error) {
-	show.Notes(s.Stderr)("%s; trying again", exit.Explain(err, s.Address))
+	show.Notes(s.Notes)("%s; trying again", exit.Explain(err, s.Address))
 }
 
 // What events are called.

@@ -34,9 +34,9 @@ type run struct {
 	stdin       []byte
 }
 
-func newRerunner(command string, stdout, stderr io.Writer, next func() run) *rerunner {
+func (s *Sidecar) newRerunner(command string, next func() run) *rerunner {
 	return &rerunner{
-		command: command, next: next, stdout: stdout, stderr: stderr, say: show.Notes(stderr), wake: make(chan struct{}, 1),
+		command: command, next: next, stdout: s.Stdout, stderr: s.Stderr, say: show.Notes(s.Notes), wake: make(chan struct{}, 1),
 	}
 }
 

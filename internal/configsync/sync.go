@@ -94,9 +94,9 @@ func (s *Sync) see(f *follower, events []event) {
 	for _, event := range events {
 		switch event.name {
 		case eventStale:
-			show.Notes(s.Stderr)("no contact: the files stay as they are")
+			show.Notes(s.Notes)("no contact: the files stay as they are")
 		case eventFresh:
-			show.Notes(s.Stderr)("contact is back")
+			show.Notes(s.Notes)("contact is back")
 		}
 	}
 	s.mu.Lock()

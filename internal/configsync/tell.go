@@ -15,7 +15,7 @@ type notifier struct {
 }
 
 func (s *Sync) notifier() (*notifier, error) {
-	tell := &notifier{due: true, say: show.Notes(s.Stderr)}
+	tell := &notifier{due: true, say: show.Notes(s.Notes)}
 	switch {
 	case s.Signal != "" && s.Exec != "":
 		return nil, errors.New("--signal and --exec exclude each other")
@@ -27,7 +27,7 @@ func (s *Sync) notifier() (*notifier, error) {
 		tell.signal = &signal
 	case s.Exec != "":
 		next := run{environment: []string{"SIDEKEEPER_CONFIG_FOLDER=" + s.Folder, "SIDEKEEPER_CONFIG_PREFIX=" + s.Prefix}}
-		tell.command = newRerunner(s.Exec, s.Stdout, s.Stderr, func() run { return next })
+		tell.command = s.newRerunner(s.Exec, func() run { return next })
 	}
 	return tell, nil
 }

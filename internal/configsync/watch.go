@@ -48,7 +48,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		following.tell = func(events []event) error { return w.show(events) }
 		return following.run(ctx)
 	}
-	command := newRerunner(w.Exec, w.Stdout, w.Stderr, w.nextRun)
+	command := w.newRerunner(w.Exec, w.nextRun)
 	following.tell = func(events []event) error {
 		if w.note(following.view, events) {
 			command.again()

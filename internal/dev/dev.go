@@ -40,17 +40,18 @@ const (
 
 // Options are how a Sidecar is. Zero values mean what stands behind them.
 type Options struct {
-	Listen         []string      // addresses for callers beside the Unix socket; none
-	AnyAddress     bool          // whether Listen may have addresses that other machines reach, also without TLS
-	TLSFolder      string        // where certificates are put, with which TCP addresses are then served; none, without TLS
-	EnsemblePort   int           // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
-	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
-	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
-	Faults         Faults        // none
-	HTTPListen     string        // as server.Options has it, without a token, and with TLS if there is a TLSFolder; nowhere
-	MetricsListen  string        // as server.Options has it; nowhere
-	AdminListen    string        // as server.Options has it; nowhere
-	Log            *zap.Logger   // nowhere
+	Listen         []string        // addresses for callers beside the Unix socket; none
+	AnyAddress     bool            // whether Listen may have addresses that other machines reach, also without TLS
+	TLSFolder      string          // where certificates are put, with which TCP addresses are then served; none, without TLS
+	EnsemblePort   int             // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
+	SessionTimeout time.Duration   // of leases that ask for none; SessionTimeout
+	DrainTimeout   time.Duration   // what holders get to let go when the sidecar stops; none
+	Faults         Faults          // none
+	HTTPListen     string          // as server.Options has it, without a token, and with TLS if there is a TLSFolder; nowhere
+	MetricsListen  string          // as server.Options has it; nowhere
+	AdminListen    string          // as server.Options has it; nowhere
+	Log            *zap.Logger     // nowhere
+	Metrics        *server.Metrics // of its own
 }
 
 // A Sidecar is a sidecar with an ensemble of its own. Whoever made it must Serve it.
@@ -69,7 +70,7 @@ type Sidecar struct {
 // ErrNotLoopback.
 func New(ctx context.Context, options Options) (*Sidecar, error) {
 	options = options.orDefaults()
-	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick, Committed: committed}), metrics: server.NewMetrics()}
+	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick, Committed: committed}), metrics: options.Metrics}
 	for _, step := range []func(Options) error{s.openEnsemble, s.connect, s.listen} {
 		if err := step(options); err != nil {
 			s.close()
@@ -88,6 +89,9 @@ func (o Options) orDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
+	}
+	if o.Metrics == nil {
+		o.Metrics = server.NewMetrics()
 	}
 	return o
 }

@@ -40,6 +40,7 @@ type Metrics struct {
 	requestsLost            *prometheus.CounterVec
 	callErrors              *prometheus.CounterVec
 	quotaRefusals           *prometheus.CounterVec
+	linesDropped            *prometheus.CounterVec
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -80,6 +81,7 @@ func NewMetrics() *Metrics {
 		callErrors:   f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
 		quotaRefusals: f.counters("quota_refusals_total",
 			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
+		linesDropped: f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
 	}
 	registry.MustRegister(m.calls, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -178,6 +180,12 @@ func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Dur
 	if lost {
 		m.requestsLost.WithLabelValues(operation).Inc()
 	}
+}
+
+// LogLinesDropped counts lines of a log that were not written.
+func (m *Metrics) LogLinesDropped(log string) func(lines int) {
+	counter := m.linesDropped.WithLabelValues(log)
+	return func(lines int) { counter.Add(float64(lines)) }
 }
 
 const namespace = "sidekeeper"

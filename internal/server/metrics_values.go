@@ -46,6 +46,7 @@ func (m *Metrics) begin() {
 		m.requestsLost:  operations,
 		m.numbers:       {"RELAXED", "STRICT"},
 		m.quotaRefusals: append(policy.LimitNames(), callsUnderWay, requestSeconds),
+		m.linesDropped:  {"audit", "log"},
 		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {
 		for _, value := range values {

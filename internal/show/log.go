@@ -26,8 +26,8 @@ func (w logWriter) Write(line []byte) (int, error) {
 		}
 		text = escaped.String()
 	}
-	if _, err := io.WriteString(w.to, text); err != nil {
-		return 0, err
+	if n, err := io.WriteString(w.to, text); err != nil {
+		return min(n, len(line)), err
 	}
 	return len(line), nil
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
 // ending are those of them that end a program which waits.
@@ -89,36 +91,11 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	return r.outcome(claim, child, r.release(claim, timeout))
 }
 
-// sayAside tells people something in a line of its own, whoever reads stderr: if nobody does any more, or for now, this process
-// goes on all the same. finish returns when all is told, or after a while.
+// sayAside tells people something in a line of its own. If nobody reads stderr any more, or for now, this process goes on all the same.
 func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
-	lines, told := make(chan string, 100), make(chan struct{})
-	go func() {
-		defer close(told)
-		for line := <-lines; line != ""; line = <-lines {
-			_, _ = io.WriteString(stderr, line)
-		}
-	}()
-	say = func(format string, words ...any) {
-		select {
-		case lines <- fmt.Sprintf("sidekeeper: "+format+"\n", words...):
-		default: // nobody has read for long
-		}
-	}
-	finish = func() {
-		late := time.After(outputTime)
-		select {
-		case lines <- "":
-		case <-late:
-			return
-		}
-		select {
-		case <-told:
-		case <-late:
-		}
-	}
-	return say, finish
+	lines := sink.New(stderr)
+	return show.Notes(lines.Log(sink.Options{AtOnce: true})), func() { lines.Close() }
 }
 
 // take waits for the claim, and gives it up for a signal that ends programs.

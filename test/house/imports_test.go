@@ -50,13 +50,17 @@ var charters = []charter{
 	{folder: "internal/tracing", closed: zooKeeper},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/quota", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/exit", ours: []string{"clients/go"}, closed: slices.Concat(logs, zooKeeper)},
-	{folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "clients/go"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "internal/sink", "clients/go"},
+		closed: slices.Concat(wire, logs, zooKeeper),
+	},
 	{folder: "internal/top", ours: []string{"service", "internal/exit", "internal/show"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
 		folder: "internal/configsync", ours: []string{"internal/exit", "internal/show", "internal/supervise", "clients/go", "gen"},
 		closed: slices.Concat(logs, zooKeeper),
 	},
 	{folder: "internal/show", closed: slices.Concat(wire[:1], logs, zooKeeper)},
+	{folder: "internal/sink", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/certificate", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/gateway", closed: slices.Concat(logs, zooKeeper)},

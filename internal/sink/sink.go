@@ -1,0 +1,230 @@
+// Package sink writes the lines of logs. Who reads a log may stop: the other end of a pipe, a terminal, a disk. No caller that writes a line
+// waits for that. Lines wait in memory up to a bound; a line beyond it is dropped and counted.
+package sink
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// Delay is how long a line may wait for others to be written with: each write costs a call more than the line.
+	Delay = 250 * time.Millisecond
+
+	room     = 1 << 20     // bytes that wait or are being written, at most
+	block    = 64 << 10    // bytes that wait for no others
+	again    = time.Second // between two attempts to write, once one has failed
+	stuck    = time.Second // how long a write takes until it counts as one that nobody reads
+	farewell = time.Second // how long the last lines may take
+)
+
+// A Sink writes the lines of one or several logs to one place, in their order.
+type Sink struct {
+	to                 io.Writer
+	waits, due, closes chan struct{}
+	done               chan struct{} // closed when nothing is written any more
+	closing            sync.Once
+
+	mu      sync.Mutex
+	beside  []*Sink
+	logs    []*Log
+	waiting []byte
+	writing int       // bytes
+	began   time.Time // when the write under way began; zero if there is none
+	failed  bool      // the last write
+	torn    bool      // the last write ended within a line
+	closed  bool
+}
+
+// New makes a sink, which the caller must close.
+func New(to io.Writer) *Sink {
+	s := &Sink{to: to, waits: make(chan struct{}, 1), due: make(chan struct{}, 1), closes: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// Beside makes another sink, which is closed with this one.
+func (s *Sink) Beside(to io.Writer) *Sink {
+	made := New(to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beside = append(s.beside, made)
+	return made
+}
+
+// A Log is one of the logs that a sink writes. Each Write is one line, and never fails.
+type Log struct {
+	sink *Sink
+	of   Options
+
+	waiting       int // lines
+	before, after int // lines that are missing before and after those that wait, and not told yet
+}
+
+// Options are how a log is written. Each of them may be left out.
+type Options struct {
+	AtOnce  bool                   // its lines wait for no others
+	Gap     func(lines int) []byte // the line that stands where so many are missing
+	Dropped func(lines int)        // counts lines that are missing
+}
+
+// Log begins a log.
+func (s *Sink) Log(of Options) *Log {
+	l := &Log{sink: s, of: of}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logs = append(s.logs, l)
+	return l
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(line []byte) (int, error) {
+	fits, much := l.add(line)
+	switch {
+	case !fits:
+		l.drop(1)
+	case l.of.AtOnce || much:
+		wake(l.sink.due)
+	default:
+		wake(l.sink.waits)
+	}
+	return len(line), nil
+}
+
+func (l *Log) add(line []byte) (fits, much bool) {
+	s := l.sink
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.writing+len(s.waiting)+len(line) > room {
+		l.after++
+		return false, false
+	}
+	s.waiting = append(s.waiting, line...)
+	l.waiting++
+	return true, len(s.waiting) >= block
+}
+
+func (l *Log) drop(lines int) {
+	if l.of.Dropped != nil && lines > 0 {
+		l.of.Dropped(lines)
+	}
+}
+
+// Sync has what waits written now, and does not wait for that.
+func (l *Log) Sync() error {
+	wake(l.sink.due)
+	return nil
+}
+
+// Takes says whether the log takes further lines, as far as is known: the last write succeeded, none takes long, no line is missing that is not
+// told yet, and half of the room is free, so that of many who ask at once none finds it full afterwards.
+func (l *Log) Takes() bool {
+	s := l.sink
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closed && !s.failed && l.before+l.after == 0 && s.writing+len(s.waiting) <= room/2 &&
+		(s.began.IsZero() || time.Since(s.began) < stuck)
+}
+
+// Close writes what waits, for a second at most, and says whether that was done. Further lines are dropped.
+func (s *Sink) Close() bool {
+	s.mu.Lock()
+	all := append([]*Sink{s}, s.beside...)
+	s.mu.Unlock()
+	for _, each := range all {
+		each.closing.Do(func() { close(each.closes) })
+	}
+	over := time.After(farewell)
+	for _, each := range all {
+		select {
+		case <-each.done:
+		case <-over:
+			return false
+		}
+	}
+	return true
+}
+
+func wake(of chan<- struct{}) {
+	select {
+	case of <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Sink) run() {
+	defer close(s.done)
+	var next <-chan time.Time
+	for {
+		select {
+		case <-s.waits:
+			if next == nil {
+				next = time.After(Delay)
+			}
+			continue
+		case <-s.due:
+		case <-next:
+		case <-s.closes:
+			s.write(true)
+			return
+		}
+		next = nil
+		if !s.write(false) {
+			next = time.After(again)
+		}
+	}
+}
+
+// A share is how many lines of one log a block has, and how many it says are missing.
+type share struct{ waiting, before, after int }
+
+func (s *Sink) write(last bool) (written bool) {
+	lines, shares := s.take(last)
+	if len(lines) == 0 {
+		return true
+	}
+	n, err := s.to.Write(lines)
+	s.mu.Lock()
+	s.began, s.writing = time.Time{}, 0
+	if s.failed = err != nil; n > 0 {
+		s.torn = lines[n-1] != '\n'
+	}
+	if s.failed {
+		for i, of := range shares {
+			s.logs[i].before += of.waiting + of.before + of.after
+		}
+	}
+	s.mu.Unlock()
+	for i, of := range shares {
+		if err != nil {
+			s.logs[i].drop(of.waiting)
+		}
+	}
+	return err == nil
+}
+
+// take is what waits, with a line wherever some are missing.
+func (s *Sink) take(last bool) (lines []byte, shares []share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var before, after []byte
+	if s.torn {
+		before = []byte("\n")
+	}
+	for _, l := range s.logs {
+		before, after = append(before, l.gap(l.before)...), append(after, l.gap(l.after)...)
+		shares = append(shares, share{l.waiting, l.before, l.after})
+		l.waiting, l.before, l.after = 0, 0, 0
+	}
+	lines = append(append(before, s.waiting...), after...)
+	s.waiting, s.writing, s.began, s.closed = nil, len(lines), time.Now(), last
+	return lines, shares
+}
+
+func (l *Log) gap(lines int) []byte {
+	if l.of.Gap == nil || lines == 0 {
+		return nil
+	}
+	return l.of.Gap(lines)
+}
