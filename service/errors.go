@@ -53,6 +53,7 @@ var (
 	errMemoryLimit       = errors.New("not enough memory for so large an answer, or for one more stream")
 	errWatchLimit        = errors.New("watch limit exceeded")
 	errQuotaExceeded     = errors.New("limit of one caller reached")
+	errNotRecorded       = errors.New("the sidecar cannot write what it must record first")
 )
 
 // An answer is what the caller is told of one error.
@@ -72,6 +73,7 @@ var answers = []answer{
 	{errLockRevoked, codes.Aborted, errorsv1.Reason_REASON_LOCK_REVOKED},
 	{errHoldStopped, codes.Aborted, errorsv1.Reason_REASON_SIDECAR_STOPPING},
 	{errStopping, codes.Unavailable, errorsv1.Reason_REASON_SIDECAR_STOPPING},
+	{errNotRecorded, codes.Unavailable, errorsv1.Reason_REASON_NOT_RECORDED},
 	{errEnsembleLost, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
 	{errDeadlock, codes.Aborted, errorsv1.Reason_REASON_DEADLOCK},
 	{errWaitTimeout, codes.DeadlineExceeded, errorsv1.Reason_REASON_WAIT_TIMEOUT},

@@ -29,11 +29,11 @@ func checkEach[C any](ctx context.Context, ids []string, check func(context.Cont
 func (s *Services) checkHold(ctx context.Context, kind, id string) (token int64, validFor time.Duration, reason string, _ error) {
 	found, ended, err := s.findHold(ctx, kind, "hold_ids", id)
 	if err == nil && ended == nil {
-		token, validFor := found.token, found.tell(caller.Of(ctx))
-		why := found.lease.lost()
+		validFor, unknown := found.tell(caller.Of(ctx))
+		token, why := found.token, found.lease.lost()
 		if _, ended, err = s.findHold(ctx, kind, "hold_ids", id); err == nil && ended == nil {
 			if why == nil {
-				return token, validFor, "", nil
+				return token, validFor, "", unknown
 			}
 			ended = &tombstone{why: why, token: token}
 		}

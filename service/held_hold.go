@@ -34,13 +34,15 @@ type hold struct {
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
-func (h *hold) tell(to caller.Caller) time.Duration {
-	h.lease.isKnownTo(to)
+func (h *hold) tell(to caller.Caller) (time.Duration, error) {
+	if err := h.lease.mayKnow(to); err != nil {
+		return 0, err
+	}
 	validFor := h.lease.validFor()
 	if !h.told.note(to, validFor) {
-		return 0
+		return 0, nil
 	}
-	return validFor
+	return validFor, nil
 }
 
 // beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.

@@ -220,7 +220,7 @@ func (s *heldStream[P, M]) about() recipes.About {
 		about.Metadata = s.lease.about.Metadata
 	}
 	about.Timeout = s.lease.session.Timeout()
-	if s.started != nil && s.lease.forget != nil {
+	if s.started != nil && s.lease.note != nil {
 		about.Request = s.started.id
 	}
 	return about

@@ -29,10 +29,7 @@ type lease struct {
 	id       string // empty if it belongs to a single call
 	key      digest
 
-	// Of a lease that a later process may resume; otherwise nil.
-	forget func()         // has it not do so
-	share  func()         // tells it that others know of the lease
-	own    *caller.Ending // the connection of the lease's stream
+	note *note // for a later process that may resume the lease; otherwise nil
 
 	drain *drain        // that ends what stands on it
 	told  tellings      // of the lease's validity, which is that of all that stands on it
@@ -60,10 +57,23 @@ func (l *lease) endBy(closer *caller.Ending, why error) {
 	defer l.mu.Unlock()
 	if l.why == nil {
 		l.why, l.closer = cmp.Or(l.lostLocked(), why), closer
-		if l.forget != nil {
-			l.forget()
-		}
 		close(l.ended)
+		if l.note != nil {
+			l.note.forget()
+		}
+	}
+}
+
+// mayReturn has a later process able to come back to the lease, unless it has ended meanwhile.
+func (l *lease) mayReturn(by *note, handOver bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note = by
+	if handOver {
+		l.drain = newDrain() // which nobody begins
+	}
+	if l.why != nil {
+		by.forget()
 	}
 }
 
@@ -91,11 +101,12 @@ func endOfLease(why error) error {
 	return errLeaseClosed
 }
 
-// isKnownTo notes, before somebody is told of the lease's validity, that it is not the caller of its stream alone who is.
-func (l *lease) isKnownTo(from caller.Caller) {
-	if l.share != nil && from.Ending != l.own {
-		l.share()
+// mayKnow says whether a caller may be told of the lease's validity. Of others than its stream's caller a later process must know first.
+func (l *lease) mayKnow(from caller.Caller) error {
+	if l.note == nil || from.Ending == l.note.own || l.note.share() {
+		return nil
 	}
+	return errNotRecorded
 }
 
 // lost says why the lease is not its caller's any more; nil while it is.
@@ -238,7 +249,9 @@ func (l *leases) find(ctx context.Context, id string) (*lease, error) {
 	case past != nil:
 		return nil, past.why
 	}
-	found.isKnownTo(caller.Of(ctx))
+	if err := found.mayKnow(caller.Of(ctx)); err != nil {
+		return nil, err
+	}
 	return found, nil
 }
 
@@ -258,6 +271,9 @@ func (l *leases) lookUp(ctx context.Context, id string) (*lease, *tombstone, err
 // any more. It is called after the status of the lease's own stream.
 func (l *leases) finish(ctx context.Context, ended *lease) {
 	<-ended.streams.empty()
+	if ended.note != nil { // or a later process could come back to a session that is about to be closed
+		<-ended.note.forgotten.closed
+	}
 	ended.session.Close(ctx)
 	l.mu.Lock()
 	delete(l.open, ended)

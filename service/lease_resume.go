@@ -69,39 +69,18 @@ func (m *multiplex) journal() {
 	if options.Resumption == nil || !caller.Of(m.ctx).Unix {
 		return
 	}
-	m.keep(journal.Record{
+	noted := m.noteOf(journal.Record{
 		Identity: made.identity, Owner: made.about.Owner, Metadata: made.about.Metadata, Opened: made.opened, Session: made.session.Key(),
 	})
+	if noted.begin() {
+		made.mayReturn(noted, options.Resumption.HandOver)
+	}
 }
 
-// keep keeps the lease's record for as long as it may be resumed. What cannot be noted cannot be resumed.
-func (m *multiplex) keep(record journal.Record) {
-	made, log, kept := m.lease, m.leases.services.options.Log, m.leases.services.options.Resumption.Journal
-	key := made.key.full()
-	write := func() bool {
-		err := kept.Write(key, record)
-		if err != nil {
-			log.Warn("a lease cannot be resumed: it cannot be noted", zap.String(leaseWord, made.logID), zap.Error(err))
-			kept.Remove(key)
-		}
-		return err == nil
-	}
-	if !write() {
-		return
-	}
-	made.mu.Lock()
-	defer made.mu.Unlock()
-	if m.leases.services.options.Resumption.HandOver {
-		made.drain = newDrain() // which nobody begins
-	}
-	made.own, made.forget = caller.Of(m.ctx).Ending, func() { kept.Remove(key) }
-	made.share = sync.OnceFunc(func() {
-		if made.mu.Lock(); made.why == nil && !record.Shared {
-			record.Shared = true
-			write()
-		}
-		made.mu.Unlock()
-	})
+func (m *multiplex) noteOf(record journal.Record) *note {
+	options := m.leases.services.options
+	log := options.Log.With(zap.String(leaseWord, m.lease.logID))
+	return newNote(options.Resumption.Journal, m.lease.key.full(), log, caller.Of(m.ctx).Ending, record)
 }
 
 // full is the whole digest.
@@ -221,8 +200,8 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	}
 	made.id, made.key = id, key
 	m.lease = made
-	m.keep(record)
-	leases.ids.enterAs(id, made.identity, made) // it is in no use: the record was handed out once
+	made.mayReturn(m.noteOf(record), leases.options.Resumption.HandOver) // it is noted still
+	leases.ids.enterAs(id, made.identity, made)                          // it is in no use: the record was handed out once
 	made.told.note(from, time.Until(m.freeAt()))
 	if record.Shared {
 		m.shared = m.freeAt()
@@ -366,7 +345,7 @@ func (s *Services) handOver(ctx context.Context, timeout time.Duration) error {
 func (l *leases) unresumable() *lease {
 	for _, each := range l.all() {
 		each.mu.Lock()
-		goes := each.forget == nil || each.why != nil
+		goes := each.note == nil || each.why != nil
 		each.mu.Unlock()
 		if goes {
 			return each

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A resumable is a lease's stream at a sidecar that keeps its state in a directory.
@@ -169,4 +171,78 @@ func TestNothingIsResumedWhereNothingIsKept(t *testing.T) {
 	s.must(stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Resume{Resume: resume}}))
 	_, err = stream.Recv()
 	same(t, "the end", outcome(err), "NotFound LEASE_NOT_FOUND")
+}
+
+// A hanging is a lease with a lock whose record cannot be written: its disk does not answer.
+type hanging struct {
+	*resumable
+	carried *carrying
+	session *standin.Session
+}
+
+func newHanging(t *testing.T) *hanging {
+	t.Helper()
+	h := &hanging{resumable: newResumable(t)}
+	h.carried = &carrying{scene: h.scene, stream: h.stream, holds: map[uint64]string{}, tokens: map[uint64]int64{}}
+	h.session = <-h.ensemble.opened
+	h.carried.start(1, "orders")
+	h.carried.sees("1 granted")
+	h.must(syscall.Mkfifo(h.file(), 0o600)) // whoever opens it to write waits for a reader
+	t.Cleanup(h.answers)
+	same(t, "Check over another connection", h.checked(h.dial("unix://"+h.socket), h.carried.holds[1]), "Unavailable NOT_RECORDED")
+	return h
+}
+
+func (h *hanging) file() string { return filepath.Join(h.dir, digestOf(h.id).full()+".new") }
+
+// answers has the disk answer.
+func (h *hanging) answers() {
+	if disk, err := os.OpenFile(h.file(), os.O_RDWR, 0); err == nil {
+		h.t.Cleanup(func() { disk.Close() })
+	}
+}
+
+// meanwhile does what must not wait for the disk.
+func (h *hanging) meanwhile(does func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		does()
+	}()
+	select {
+	case <-done:
+	case <-after(10 * time.Second):
+		h.t.Error("what ends waits for the disk")
+		h.answers()
+		<-done
+	}
+}
+
+func TestWhatIsLostEndsThoughTheDiskOfItsRecordHangs(t *testing.T) {
+	t.Parallel()
+	h := newHanging(t)
+	same(t, "Check over its own", h.checked(h.callers, h.carried.holds[1]), "held")
+	h.session.Expire()
+	h.meanwhile(func() { h.carried.sees("1 ended 10 LEASE_LOST", "Aborted LEASE_LOST") })
+	same(t, "Check of what is lost", h.checked(h.others, h.carried.holds[1]), "NotFound HOLD_NOT_FOUND")
+}
+
+// A later process could come back to the session before its record is deleted: only then it is closed. Others have the lock sooner.
+func TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs(t *testing.T) {
+	t.Parallel()
+	h := newHanging(t)
+	h.must(h.stream.CloseSend())
+	h.meanwhile(func() {
+		h.carried.sees("1 ended 10 LEASE_CLOSED", "OK")
+		next := h.acquire(h.others, &lockv1.AcquireRequest{Name: "orders"})
+		event := next.next()
+		if strings.HasPrefix(event, "queued") {
+			event = next.next()
+		}
+		same(t, "the next caller", event, "granted")
+	})
+	same(t, "closed while the record stands", isClosed(h.session.Done()), false)
+	h.answers()
+	<-h.session.Done()
+	same(t, "noted when the session is closed", h.records(), "")
 }

@@ -2,10 +2,10 @@
 // session that it stands on. It keeps nothing of what stands on a lease: the ensemble lists what a session owns, and the caller says what
 // it claims.
 //
-// Each lease is a file of its own, which is renamed into place before the caller hears of the lease, and deleted before anything of the
-// lease's end leaves the process: a session whose closing was begun may be closed at any later time, by whoever has come back to it. So
-// what is found may be used. What belongs to another boot of the machine, or to other directories of the ensemble, is not; it is deleted,
-// and its sessions are left to expire.
+// Each lease is a file of its own, which is renamed into place before the caller hears of the lease, and deleted before its session is closed: a
+// session whose closing was begun may be closed at any later time, by whoever has come back to it. So what is found may be used. What belongs
+// to another boot of the machine, or to other directories of the ensemble, is not; it is deleted, and its sessions are left to expire. What
+// reads or writes files takes as long as the disk does, and keeps nothing else waiting.
 //
 // A process holds a lock on the directory for as long as it lives, also while it is frozen, so that no two ever use one session.
 package journal
@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -177,7 +179,7 @@ func (j *Journal) Write(key string, record Record) error {
 	return os.Rename(unfinished, filepath.Join(j.dir, key+suffix))
 }
 
-// Remove forgets a lease, before anything of its end leaves the process.
+// Remove forgets a lease, before its session is closed.
 func (j *Journal) Remove(key string) { j.remove(key + suffix) }
 
 // remove deletes a file or, where that does not go, what it says.
@@ -240,11 +242,12 @@ func (j *Journal) longest() (longest time.Duration) {
 // dropEarlier forgets what nobody has come back to in time.
 func (j *Journal) dropEarlier() {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	for key := range j.earlier {
+	late := slices.Collect(maps.Keys(j.earlier))
+	clear(j.earlier)
+	j.mu.Unlock()
+	for _, key := range late {
 		j.Remove(key)
 	}
-	clear(j.earlier)
 }
 
 // Close gives the directory up. What stands in it stays.

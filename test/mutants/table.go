@@ -15,7 +15,9 @@ const (
 )
 
 // Table is all mutants.
-var Table = slices.Concat(planned, met, heartbeats, returns, permits, elections, overHTTP, fences, several, waits, barriers, queues, agreements)
+var Table = slices.Concat(
+	planned, met, heartbeats, returns, permits, elections, overHTTP, fences, several, waits, barriers, queues, agreements, partners,
+)
 
 // planned are those of the formula for how long a lease is valid, those of the plan by their numbers, and bugs that there were.
 var planned = []Mutant{

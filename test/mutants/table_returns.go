@@ -17,7 +17,7 @@ var returns = []Mutant{
 	{
 		ID: "Y2", Bug: "a lease whose closing was in flight may be resumed",
 		Catchers: []Catcher{{
-			Package: "service", Test: "TestALeaseThatEndsIsForgottenBeforeItsSessionIsClosed", Complaint: "noted when the session is closed",
+			Package: "service", Test: "TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs", Complaint: "closed while the record stands",
 		}},
 	},
 	{

@@ -34,6 +34,7 @@ var (
 	ErrLockRevoked          error = reason(errorsv1.Reason_REASON_LOCK_REVOKED)
 	ErrSidecarStopping      error = reason(errorsv1.Reason_REASON_SIDECAR_STOPPING)
 	ErrEnsembleUnreachable  error = reason(errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE)
+	ErrNotRecorded          error = reason(errorsv1.Reason_REASON_NOT_RECORDED)
 	ErrOutcomeUnknown       error = reason(errorsv1.Reason_REASON_OUTCOME_UNKNOWN)
 	ErrEnsembleDenied       error = reason(errorsv1.Reason_REASON_ENSEMBLE_DENIED)
 	ErrWaitTimeout          error = reason(errorsv1.Reason_REASON_WAIT_TIMEOUT)

@@ -67,6 +67,10 @@ export class EnsembleUnreachableError extends SidekeeperError {
   override readonly reason = "ENSEMBLE_UNREACHABLE";
 }
 
+export class NotRecordedError extends SidekeeperError {
+  override readonly reason = "NOT_RECORDED";
+}
+
 export class OutcomeUnknownError extends SidekeeperError {
   override readonly reason = "OUTCOME_UNKNOWN";
 }
@@ -277,6 +281,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["LOCK_REVOKED", LockRevokedError],
   ["SIDECAR_STOPPING", SidecarStoppingError],
   ["ENSEMBLE_UNREACHABLE", EnsembleUnreachableError],
+  ["NOT_RECORDED", NotRecordedError],
   ["OUTCOME_UNKNOWN", OutcomeUnknownError],
   ["ENSEMBLE_DENIED", EnsembleDeniedError],
   ["WAIT_TIMEOUT", WaitTimeoutError],

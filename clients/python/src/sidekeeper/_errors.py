@@ -49,6 +49,7 @@ __all__ = [
     "MemberReplacedError",
     "MemoryLimitError",
     "NameIsDirectoryError",
+    "NotRecordedError",
     "OperatorOnlyError",
     "OutcomeUnknownError",
     "PolicyDeniedError",
@@ -149,6 +150,10 @@ class SidecarStoppingError(SidekeeperError):
 
 class EnsembleUnreachableError(SidekeeperError):
     reason = "ENSEMBLE_UNREACHABLE"
+
+
+class NotRecordedError(SidekeeperError):
+    reason = "NOT_RECORDED"
 
 
 class OutcomeUnknownError(SidekeeperError):

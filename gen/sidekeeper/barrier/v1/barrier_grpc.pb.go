@@ -86,7 +86,7 @@ type BarrierServiceClient interface {
 	//	ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
 	//	ABORTED (LOCK_BROKEN): the caller's place at the barrier was removed by hand.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `entered` only; a retry is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `entered` only; a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
 	//	DIRECTORY_TOO_LARGE, SLOW_READER): a limit was reached.
@@ -254,7 +254,7 @@ type BarrierServiceServer interface {
 	//	ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
 	//	ABORTED (LOCK_BROKEN): the caller's place at the barrier was removed by hand.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `entered` only; a retry is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `entered` only; a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
 	//	DIRECTORY_TOO_LARGE, SLOW_READER): a limit was reached.

@@ -282,6 +282,12 @@ const (
 	//
 	// What to do: check the name and the id. A participant that learns no decision any more asks the other participants.
 	Reason_REASON_AGREEMENT_NOT_FOUND Reason = 80
+	// UNAVAILABLE: the sidecar must first record what the caller asked for, and cannot. With `--audit-log-strict` it grants nothing
+	// while its audit log cannot be written. With `--state-dir` it tells callers on other connections nothing of a lease before it has noted
+	// that they know of it. Nothing was granted; what is held stays held.
+	//
+	// What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
+	Reason_REASON_NOT_RECORDED Reason = 81
 )
 
 // Enum value maps for Reason.
@@ -344,6 +350,7 @@ var (
 		71: "REASON_QUEUE_EMPTY",
 		72: "REASON_DELIVERY_RETURNED",
 		80: "REASON_AGREEMENT_NOT_FOUND",
+		81: "REASON_NOT_RECORDED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -403,6 +410,7 @@ var (
 		"REASON_QUEUE_EMPTY":            71,
 		"REASON_DELIVERY_RETURNED":      72,
 		"REASON_AGREEMENT_NOT_FOUND":    80,
+		"REASON_NOT_RECORDED":           81,
 	}
 )
 
@@ -437,7 +445,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xae\f\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc7\f\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -496,7 +504,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x11REASON_QUEUE_FULL\x10F\x12\x16\n" +
 	"\x12REASON_QUEUE_EMPTY\x10G\x12\x1c\n" +
 	"\x18REASON_DELIVERY_RETURNED\x10H\x12\x1e\n" +
-	"\x1aREASON_AGREEMENT_NOT_FOUND\x10PB_\n" +
+	"\x1aREASON_AGREEMENT_NOT_FOUND\x10P\x12\x17\n" +
+	"\x13REASON_NOT_RECORDED\x10QB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

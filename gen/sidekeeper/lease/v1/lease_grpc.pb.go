@@ -76,6 +76,7 @@ type LeaseServiceClient interface {
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
@@ -210,6 +211,7 @@ type LeaseServiceServer interface {
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have

@@ -61,7 +61,7 @@ type MembershipServiceClient interface {
 	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
 	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `joined` only; the caller is not a member, a retry is
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -256,7 +256,7 @@ type MembershipServiceServer interface {
 	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
 	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `joined` only; the caller is not a member, a retry is
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

@@ -72,7 +72,7 @@ type SemaphoreServiceClient interface {
 	//	ABORTED (LOCK_BROKEN): a permit's place was removed by hand.
 	//	ABORTED (LOCK_REVOKED): the grace period of a Resize expired.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
 	//	SLOW_READER): a limit was reached.
@@ -83,6 +83,7 @@ type SemaphoreServiceClient interface {
 	// acknowledged its end. For a hold that has ended, `valid_for` is 0 and the reason is set. Idempotent.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// Release gives all permits of a hold up. Its stream ends first, with OK; when Release returns, the permits are free.
@@ -281,7 +282,7 @@ type SemaphoreServiceServer interface {
 	//	ABORTED (LOCK_BROKEN): a permit's place was removed by hand.
 	//	ABORTED (LOCK_REVOKED): the grace period of a Resize expired.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
 	//	SLOW_READER): a limit was reached.
@@ -292,6 +293,7 @@ type SemaphoreServiceServer interface {
 	// acknowledged its end. For a hold that has ended, `valid_for` is 0 and the reason is set. Idempotent.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// Release gives all permits of a hold up. Its stream ends first, with OK; when Release returns, the permits are free.

@@ -127,7 +127,7 @@ class AgreementServiceServicer(object):
         ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
         ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): nothing was sent; vote again.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.

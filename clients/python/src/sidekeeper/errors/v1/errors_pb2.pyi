@@ -63,6 +63,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_QUEUE_EMPTY: _ClassVar[Reason]
     REASON_DELIVERY_RETURNED: _ClassVar[Reason]
     REASON_AGREEMENT_NOT_FOUND: _ClassVar[Reason]
+    REASON_NOT_RECORDED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -120,3 +121,4 @@ REASON_QUEUE_FULL: Reason
 REASON_QUEUE_EMPTY: Reason
 REASON_DELIVERY_RETURNED: Reason
 REASON_AGREEMENT_NOT_FOUND: Reason
+REASON_NOT_RECORDED: Reason

@@ -117,6 +117,7 @@ class LeaseServiceServicer(object):
 
         ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+        UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
         INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

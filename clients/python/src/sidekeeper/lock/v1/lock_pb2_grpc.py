@@ -120,7 +120,7 @@ class LockServiceServicer(object):
         ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
         ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
         RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
@@ -151,7 +151,7 @@ class LockServiceServicer(object):
         ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
         ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
         RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
@@ -169,6 +169,7 @@ class LockServiceServicer(object):
         `valid_for` is 0 and the reason is set. Idempotent.
 
         NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+        UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
         INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -109,7 +109,7 @@ class QueueServiceServicer(object):
         ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
         ABORTED (LOCK_BROKEN): the delivery's place was removed by hand.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `delivered` only; nothing is taken, a retry is safe.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `delivered` only; nothing is taken, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, DIRECTORY_TOO_LARGE,
         SLOW_READER): a limit was reached.
@@ -125,6 +125,7 @@ class QueueServiceServicer(object):
         ended, `valid_for` is 0 and the reason is set. Idempotent.
 
         NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+        UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
         INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

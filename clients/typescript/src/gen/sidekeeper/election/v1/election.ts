@@ -1958,7 +1958,7 @@ export const ElectionServiceService = {
    *   ABORTED (LOCK_BROKEN): an operator ended the term or the candidacy, or its node was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a Transfer or of a revocation expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `elected` only; nothing is held, a retry is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `elected` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
    *   SLOW_READER): a limit was reached.
@@ -2097,7 +2097,7 @@ export interface ElectionServiceServer extends UntypedServiceImplementation {
    *   ABORTED (LOCK_BROKEN): an operator ended the term or the candidacy, or its node was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a Transfer or of a revocation expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `elected` only; nothing is held, a retry is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `elected` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
    *   SLOW_READER): a limit was reached.

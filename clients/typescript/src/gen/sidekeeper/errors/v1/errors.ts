@@ -381,5 +381,13 @@ export enum Reason {
    * What to do: check the name and the id. A participant that learns no decision any more asks the other participants.
    */
   AGREEMENT_NOT_FOUND = 80,
+  /**
+   * NOT_RECORDED - UNAVAILABLE: the sidecar must first record what the caller asked for, and cannot. With `--audit-log-strict` it grants nothing
+   * while its audit log cannot be written. With `--state-dir` it tells callers on other connections nothing of a lease before it has noted
+   * that they know of it. Nothing was granted; what is held stays held.
+   *
+   * What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
+   */
+  NOT_RECORDED = 81,
   UNRECOGNIZED = -1,
 }

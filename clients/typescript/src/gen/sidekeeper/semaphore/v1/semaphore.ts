@@ -2096,7 +2096,7 @@ export const SemaphoreServiceService = {
    *   ABORTED (LOCK_BROKEN): a permit's place was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a Resize expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
    *   SLOW_READER): a limit was reached.
@@ -2117,6 +2117,7 @@ export const SemaphoreServiceService = {
    * acknowledged its end. For a hold that has ended, `valid_for` is 0 and the reason is set. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+   *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
    */
   check: {
@@ -2262,7 +2263,7 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    *   ABORTED (LOCK_BROKEN): a permit's place was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a Resize expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
    *   SLOW_READER): a limit was reached.
@@ -2275,6 +2276,7 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    * acknowledged its end. For a hold that has ended, `valid_for` is 0 and the reason is set. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+   *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
    */
   check: handleUnaryCall<CheckRequest, CheckResponse>;

@@ -1,0 +1,17 @@
+package mutants
+
+// partners are the mutants of what a sidecar writes to and does not wait for.
+var partners = []Mutant{
+	{
+		ID: "B1", Bug: "a call that logs a line waits for the reader of the log, once as many lines wait as may",
+		Catchers: []Catcher{{Package: "internal/sink", Test: "TestALineDoesNotWaitForItsReader", Complaint: "deadlock"}},
+	},
+	{
+		ID: "B2", Bug: "the end of a lease waits for the disk on which a later process would have found it",
+		Catchers: []Catcher{whoReturns("TestWhatIsLostEndsThoughTheDiskOfItsRecordHangs", "what ends waits for the disk")},
+	},
+	{
+		ID: "B3", Bug: "others are told of a lease before a later process could know that they were",
+		Catchers: []Catcher{whoReturns("TestWhatIsLostEndsThoughTheDiskOfItsRecordHangs", `Check over another connection: got "held"`)},
+	},
+}
