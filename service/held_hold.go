@@ -55,6 +55,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	}
 	s.told.begin(s.lease.told.session, made.token, how)
 	s.services.held.enter(math.MaxInt)
+	s.services.options.Events.HoldBegun()
 	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
 		made.key = digestOf(claimed.holdID)

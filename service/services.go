@@ -71,11 +71,12 @@ type Resumption struct {
 }
 
 // Events is told what happens to leases and locks, for metrics. Its methods return at once.
-type Events interface {
+type Events interface { //nolint:interfacebloat // one for each thing that is counted
 	LeaseOpened()
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
 	WaitBegun()
 	WaitEnded(name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
+	HoldBegun()
 	HoldEnded(reason string, held time.Duration)               // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
@@ -232,6 +233,7 @@ func (noEvents) LeaseOpened()                          {}
 func (noEvents) LeaseEnded(string, time.Duration)      {}
 func (noEvents) WaitBegun()                            {}
 func (noEvents) WaitEnded(string, bool, time.Duration) {}
+func (noEvents) HoldBegun()                            {}
 func (noEvents) HoldEnded(string, time.Duration)       {}
 func (noEvents) MemberJoined()                         {}
 func (noEvents) MemberEnded(string, time.Duration)     {}

@@ -121,8 +121,10 @@ func (m *Metrics) WaitEnded(name string, granted bool, waited time.Duration) {
 		return
 	}
 	m.waitTime.WithLabelValues("yes", class).Observe(waited.Seconds())
-	m.holds.Inc()
 }
+
+// HoldBegun implements Events.
+func (m *Metrics) HoldBegun() { m.holds.Inc() }
 
 // HoldEnded implements Events.
 func (m *Metrics) HoldEnded(reason string, held time.Duration) {

@@ -250,6 +250,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 	p := newProbe(t, func(o *Options) { o.MetricsListen, o.AdminListen = "127.0.0.1:0", "127.0.0.1:0" })
 	p.metrics.WaitBegun()
 	p.metrics.WaitEnded("orders", true, time.Second)
+	p.metrics.HoldBegun()
 	p.metrics.HoldEnded("LEASE_LOST", time.Second)
 	p.metrics.HeartbeatLate()
 	p.metrics.EnsembleRestored()
