@@ -11,13 +11,32 @@ import (
 
 // An audit is the record of who was given what and lost it, and who ended what belongs to others. docs/audit.md has each event's
 // fields. An entry is enough to find a lease or a hold in the log, and of no use for using one.
-type audit struct{ log *zap.Logger }
+type audit struct {
+	log   *zap.Logger
+	takes func() bool // nil if things are granted even if it takes no lines
+}
 
-func newAudit(log *zap.Logger) audit {
+func newAudit(log *zap.Logger, takes func() bool) audit {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return audit{log}
+	return audit{log, takes}
+}
+
+// refuses says why nothing may be granted now, since that could not be told; nil if it may.
+func (a audit) refuses() error {
+	if a.takes == nil || a.takes() {
+		return nil
+	}
+	return errNotRecorded
+}
+
+// mayBeGranted says why the stream must not be granted anything now. What was granted before the sidecar was started stays so.
+func (s *heldStream[P, M]) mayBeGranted() error {
+	if s.counts() {
+		return nil
+	}
+	return s.services.audit.refuses()
 }
 
 func (a audit) granted(h *hold) { a.tell("grant", h) }

@@ -53,6 +53,7 @@ var (
 	errMemoryLimit       = errors.New("not enough memory for so large an answer, or for one more stream")
 	errWatchLimit        = errors.New("watch limit exceeded")
 	errQuotaExceeded     = errors.New("limit of one caller reached")
+	errInterrupted       = errors.New("interrupted by a panic")
 	errNotRecorded       = errors.New("the sidecar cannot write what it must record first")
 )
 

@@ -139,6 +139,9 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	s.recipe = recipe
 	waiting, cancel := s.boundWait(ctx)
 	defer cancel()
+	if err := s.mayBeGranted(); err != nil {
+		return err
+	}
 	err := s.takeLease(waiting)
 	if err != nil {
 		return err
@@ -147,7 +150,9 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
-	err = recipe.awaitTurn(waiting)
+	if err = recipe.awaitTurn(waiting); err == nil {
+		err = s.mayBeGranted()
+	}
 	if !s.counts() && (errors.Is(err, recipes.ErrKindMismatch) || recipe.refused != nil && errors.Is(err, recipe.refused)) {
 		s.leaveFirst(waiting)
 	}
@@ -159,8 +164,6 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	err = s.keep(ctx)
 	return err
 }
-
-var errInterrupted = errors.New("interrupted by a panic")
 
 // boundWait gives the waiting an end of its own, without touching the stream's. Who held before the sidecar was started does not wait.
 func (s *heldStream[P, M]) boundWait(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -56,6 +56,7 @@ type Options struct {
 	WatchShare     func(identity string) int // how many of those that are watched; all
 	Log            *zap.Logger               // nowhere
 	Audit          *zap.Logger               // for what docs/audit.md tells; nowhere
+	AuditTakes     func() bool               // whether Audit can be written, without which nothing is granted; always
 	Events         Events                    // nobody
 	Resumption     *Resumption               // of leases by the process that comes after this one; none
 }
@@ -77,7 +78,7 @@ type Events interface { //nolint:interfacebloat // one for each thing that is co
 	WaitBegun()
 	WaitEnded(name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
 	HoldBegun()
-	HoldEnded(reason string, held time.Duration)               // `RELEASED` or a reason of errors.proto
+	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
@@ -123,7 +124,7 @@ func New(options Options, ensemble Ensemble) *Services {
 			nodes: map[context.Context]int{},
 		},
 	}
-	s.audit = newAudit(options.Audit)
+	s.audit = newAudit(options.Audit, options.AuditTakes)
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
 	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)
 	s.groups = newBroadcasts(ensemble, s.lookAtGroup)

@@ -59,7 +59,8 @@ func newServerCommand(
 	return command
 }
 
-// outliveReader has this process go on though nobody reads stderr for now, or any more. Libraries write there, too. The caller must close the sink.
+// outliveReader has this process go on while the reader of stderr stands still, and after it has left. Libraries write there, too. The caller
+// must close the sink.
 func outliveReader(stderr io.Writer) *sink.Sink {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: commands that are run would inherit that
 	logged := sink.New(show.LogWriter(stderr))
@@ -113,10 +114,7 @@ func (s *settings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) 
 	defer traces.close()
 	serving := s.serverOptions(log, audit, metrics, traces)
 	if s.handsOver() {
-		serving.HandedOver = func() {
-			logged.Close()
-			os.Exit(0)
-		}
+		serving.HandedOver = exitAfter(logged)
 	}
 	services, ensemble, err := s.openServices(log, audit, metrics, traces, serving.Limits)
 	if err != nil {
@@ -139,6 +137,14 @@ func (s *settings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) 
 	ensemble.Close()
 	log.Info("stopped: every session is closed")
 	return nil
+}
+
+// exitAfter ends the process when what was logged is written.
+func exitAfter(logged *sink.Sink) func() {
+	return func() {
+		logged.Close()
+		os.Exit(0)
+	}
 }
 
 // openServices makes the services over the ensemble. What leases are resumed from is this process's until it ends.
@@ -195,6 +201,9 @@ func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
 	options.LeaseShare, options.WatchShare = limits.Share(policy.Leases), limits.Share(policy.WatchedNodes)
 	options.Log, options.Audit, options.Events = log, audit.log, metrics
+	if s.auditStrict {
+		options.AuditTakes = audit.takes
+	}
 	return options
 }
 

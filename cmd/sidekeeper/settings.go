@@ -51,6 +51,7 @@ type settings struct {
 	logLevel     choice
 	logFormat    choice
 	auditLog     string
+	auditStrict  bool
 	otlpEndpoint string
 	traceRatio   float64
 	strict       bool
@@ -117,6 +118,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
 	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks, writes and denials): stderr with the log, off, or the absolute path of a `file`")
+	f.BoolVar(&s.auditStrict, "audit-log-strict", false, "grant nothing while the audit log cannot be written; releases and losses never wait for it")
 	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where to send traces: the `URL` of an OTLP collector, over gRPC; empty disables it")
 	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "sampling ratio of calls that arrive without a trace, from 0 to 1; clients that trace decide for themselves")
 	f.BoolVar(&s.strict, "strict", false, "refuse to start if the ensemble or the settings are risky, or if that cannot be determined")
@@ -238,7 +240,7 @@ var settingGroups = []settingGroup{
 		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
 	}},
 	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "sigterm", "drain-timeout"}},
-	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},
+	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "audit-log-strict", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},
 }
 
 // of takes the group's flags out of a set, those that it has.

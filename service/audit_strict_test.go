@@ -1,0 +1,28 @@
+package service
+
+import (
+	"sync/atomic"
+	"testing"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// Where grants must be told, none is made that could not be. What ends does so all the same.
+func TestNothingIsGrantedWhileTheAuditMustBeWrittenAndCannot(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	s := newScene(t, func(o *Options) { o.AuditTakes = func() bool { return !broken.Load() } })
+	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	waiter := s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders"})
+	waiter.sees("queued 1")
+	broken.Store(true)
+	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "stock"}).sees("Unavailable NOT_RECORDED")
+	same(t, "contenders for what is refused", s.contenders("stock"), 0)
+	same(t, "Check", s.checked(s.callers, first.hold), "held")
+	_, err := s.Release(s.context(), &lockv1.ReleaseRequest{HoldId: first.hold})
+	same(t, "release", outcome(err), "OK")
+	waiter.sees("Unavailable NOT_RECORDED")
+	s.awaitContenders("orders", 0)
+	broken.Store(false)
+	s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
+}
