@@ -28,6 +28,9 @@ type Files[T any] struct {
 	mu      sync.Mutex
 	seen    [][]byte
 	trouble string // why they cannot be used at present, if they cannot
+
+	looks   sync.Mutex
+	looking chan struct{} // closed when the look under way is over; nil if there is none
 }
 
 // Open reads the files for the first time. The errors of parse name no content. Report gets each new value, and the last good one
@@ -41,10 +44,45 @@ func Open[T any](parse func(contents [][]byte) (T, error), report func(T, error)
 // Last is the value as it was when the files were last looked at.
 func (f *Files[T]) Last() T { return *f.current.Load() }
 
-// Newest looks at the files and returns the value.
+// patience is how long a caller waits for the disk.
+const patience = 250 * time.Millisecond
+
+// Newest looks at the files and returns the value. It stands in the way of connections. Where the disk takes long it returns the last good
+// value, and looks on beside its caller.
 func (f *Files[T]) Newest() T {
-	_ = f.Look() // report has been told
+	looked, begun := f.look()
+	if !begun { // it may have read the files before they were changed
+		select {
+		case <-looked:
+			looked, _ = f.look()
+		case <-time.After(patience):
+			return f.Last()
+		}
+	}
+	select {
+	case <-looked:
+	case <-time.After(patience):
+	}
 	return f.Last()
+}
+
+// look begins to look, unless a look is under way already.
+func (f *Files[T]) look() (looked <-chan struct{}, begun bool) {
+	f.looks.Lock()
+	defer f.looks.Unlock()
+	if f.looking != nil {
+		return f.looking, false
+	}
+	done := make(chan struct{})
+	f.looking = done
+	go func() {
+		_ = f.Look() // report has been told
+		f.looks.Lock()
+		defer f.looks.Unlock()
+		f.looking = nil
+		close(done)
+	}()
+	return done, true
 }
 
 // Follow looks at the files again and again until ctx ends.
