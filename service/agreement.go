@@ -176,7 +176,7 @@ func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.Se
 	v := &voteStream{heldStream: newHeldStream[*recipes.Vote](a.services, stream), request: request, name: asked, all: all}
 	return v.run(stream.Context(), heldRecipe[*agreementv1.VoteResponse]{
 		heldParams: params, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
-		awaitTurn: v.vote, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
+		awaitTurn: v.vote, early: true, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
 		end:     func(why error) { v.services.endHold(v.hold, why) },
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
 		gone:    func() { v.gone(context.WithoutCancel(stream.Context())) },

@@ -88,11 +88,11 @@ func (m *member) fields() []zap.Field {
 	}
 }
 
+// fields leaves room for what is told of the end.
 func (h *hold) fields() []zap.Field {
-	return []zap.Field{
+	return append(make([]zap.Field, 0, 8),
 		zap.String("caller", h.lease.identity), zap.String("kind", h.kind), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
-		zap.String(leaseWord, h.lease.logID), zap.Stringer("hold", h.key),
-	}
+		zap.String(leaseWord, h.lease.logID), zap.Stringer("hold", h.key))
 }
 
 func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Duration, reached int, err error) {

@@ -71,7 +71,7 @@ func (b *barrierService) Enter(request *barrierv1.EnterRequest, stream grpc.Serv
 	defer e.wait.leave()
 	return e.run(stream.Context(), heldRecipe[*barrierv1.EnterResponse]{
 		heldParams: params.heldParams, resource: of,
-		awaitTurn: e.awaitTurn, begin: e.begin, look: e.look,
+		awaitTurn: e.awaitTurn, early: true, begin: e.begin, look: e.look,
 		removed:   errLockBroken,
 		end:       func(why error) { e.services.endHold(e.hold, why) },
 		letGo:     func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },

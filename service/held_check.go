@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // checkEach checks the holds that a request names.
@@ -29,7 +27,7 @@ func checkEach[C any](ctx context.Context, ids []string, check func(context.Cont
 func (s *Services) checkHold(ctx context.Context, kind, id string) (token int64, validFor time.Duration, reason string, _ error) {
 	found, ended, err := s.findHold(ctx, kind, "hold_ids", id)
 	if err == nil && ended == nil {
-		validFor, unknown := found.tell(caller.Of(ctx))
+		validFor, unknown := found.tell(ctx)
 		token, why := found.token, found.lease.lost()
 		if _, ended, err = s.findHold(ctx, kind, "hold_ids", id); err == nil && ended == nil {
 			if why == nil {

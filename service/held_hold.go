@@ -34,8 +34,9 @@ type hold struct {
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
-func (h *hold) tell(to caller.Caller) (time.Duration, error) {
-	if err := h.lease.mayKnow(to); err != nil {
+func (h *hold) tell(ctx context.Context) (time.Duration, error) {
+	to := caller.Of(ctx)
+	if err := h.lease.mayKnow(ctx, to); err != nil {
 		return 0, err
 	}
 	validFor := h.lease.validFor()

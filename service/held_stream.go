@@ -52,6 +52,7 @@ type heldRecipe[M any] struct {
 	again func(leaving bool) error
 
 	awaitTurn func(ctx context.Context) error // takes a place (see take), and returns when it may be held
+	early     bool                            // the place counts for others before that: it cannot be refused afterwards
 	begin     func(ctx context.Context) (announcement M, first nodeState)
 	look      func(ctx context.Context) (nodeState, error) // at the place; recipes.ErrGone if there is none. Any other error says nothing
 
@@ -150,7 +151,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
-	if err = recipe.awaitTurn(waiting); err == nil {
+	if err = recipe.awaitTurn(waiting); err == nil && !recipe.early {
 		err = s.mayBeGranted()
 	}
 	if !s.counts() && (errors.Is(err, recipes.ErrKindMismatch) || recipe.refused != nil && errors.Is(err, recipe.refused)) {
@@ -223,7 +224,7 @@ func (s *heldStream[P, M]) about() recipes.About {
 		about.Metadata = s.lease.about.Metadata
 	}
 	about.Timeout = s.lease.session.Timeout()
-	if s.started != nil && s.lease.note != nil {
+	if s.started != nil && s.lease.resumable() {
 		about.Request = s.started.id
 	}
 	return about

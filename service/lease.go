@@ -152,7 +152,7 @@ func openWords(event leaseEvent) *leasev1.OpenResponse {
 func (s *leaseStream[M]) announce() {
 	opened := s.lease
 	s.box.put(topicPlace, func() (M, bool) {
-		event := &leasev1.Opened{LeaseId: opened.id, Ttl: durationpb.New(opened.session.Timeout()), Resumable: opened.note != nil}
+		event := &leasev1.Opened{LeaseId: opened.id, Ttl: durationpb.New(opened.session.Timeout()), Resumable: opened.resumable()}
 		return s.words(leaseEvent{opened: event}), opened.lost() == nil
 	})
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -10,8 +11,12 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 )
 
-// noteTime is how long a caller waits for the disk of the journal.
-const noteTime = time.Second
+const (
+	// noteTime is how long a caller waits for the disk of the journal.
+	noteTime = time.Second
+	// mostAtDisk is how many leases ask that disk at once. While it hangs, each of them takes a thread of the kernel's.
+	mostAtDisk = 16
+)
 
 // A note is what the journal keeps of a lease for the process that comes after this one. Its disk may be slow, or never answer. Nothing that
 // ends waits for it, nor does anything that holds a lock of this process.
@@ -20,73 +25,89 @@ type note struct {
 	key  string
 	log  *zap.Logger    // of the lease
 	own  *caller.Ending // the connection of the lease's stream
+	disk chan struct{}  // a place in it is taken by each note that asks the journal
 
+	abandoned bool   // it was not written in time: the lease cannot be resumed. Set by begin
 	shared    *latch // closed when a later process knows that others than that connection's caller were told of the lease, if there is one
 	forgotten *latch // closed when no later process can come back to the lease
 
-	sharing sync.Once
-	disk    sync.Mutex // held while the journal is asked
-	record  journal.Record
-	gone    bool
+	sharing, forgetting sync.Once
+
+	mu     sync.Mutex // held while the journal is asked
+	record journal.Record
+	gone   bool
 }
 
-func newNote(kept *journal.Journal, key string, log *zap.Logger, own *caller.Ending, record journal.Record) *note {
-	n := &note{kept: kept, key: key, log: log, own: own, record: record, shared: newLatch(), forgotten: newLatch()}
-	if record.Shared {
-		n.shared.close()
+// begin writes the note. It returns nil if nothing was begun, because the disk does not answer.
+func (n *note) begin() *note {
+	late := after(noteTime)
+	select {
+	case n.disk <- struct{}{}:
+	case <-late:
+		n.log.Warn("a lease cannot be resumed: the state directory does not answer")
+		return nil
 	}
-	return n
-}
-
-// begin says whether the note was written in time. Otherwise there is none.
-func (n *note) begin() bool {
-	written := run(func() (ok bool, _ error) { return n.write(), nil })
+	written := run(func() (ok bool, _ error) {
+		defer func() { <-n.disk }()
+		ok, _ = n.write()
+		return ok, nil
+	})
 	select {
 	case <-written.done:
-		ok, _ := written.wait()
-		return ok
-	case <-after(noteTime):
-		n.log.Warn("a lease cannot be resumed: the state directory does not answer")
+		if ok, _ := written.wait(); ok {
+			return n
+		}
+		return nil
+	case <-late:
+		n.log.Warn("a lease cannot be resumed: the state directory does not answer in time")
+		n.abandoned = true
 		n.forget()
-		return false
+		return n
 	}
 }
 
-// write has what stands in the record noted. What cannot be noted cannot be resumed.
-func (n *note) write() bool {
-	n.disk.Lock()
-	defer n.disk.Unlock()
+// write has what stands in the record noted. What cannot be noted cannot be resumed. Safe says that no later process knows less than that.
+func (n *note) write() (noted, safe bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.gone {
-		return false
+		return false, true
 	}
 	err := n.kept.Write(n.key, n.record)
-	if err != nil {
-		n.log.Warn("a lease cannot be resumed: it cannot be noted", zap.Error(err))
-		n.kept.Remove(n.key)
+	if err == nil {
+		return true, true
 	}
-	return err == nil
+	n.log.Warn("a lease cannot be resumed: it cannot be noted", zap.Error(err))
+	return false, n.kept.Remove(n.key)
 }
 
 // forget has no later process come back to the lease, and returns at once.
 func (n *note) forget() {
-	go func() {
-		n.disk.Lock()
-		defer n.disk.Unlock()
-		n.gone = true
-		n.kept.Remove(n.key)
-		n.forgotten.close()
-	}()
+	n.forgetting.Do(func() {
+		go func() {
+			n.disk <- struct{}{}
+			defer func() { <-n.disk }()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.gone = true
+			n.kept.Remove(n.key)
+			n.forgotten.close()
+		}()
+	})
 }
 
 // share says whether a later process knows that others were told of the lease. They must not be told before.
-func (n *note) share() bool {
+func (n *note) share(ctx context.Context) bool {
 	n.sharing.Do(func() {
 		go func() {
-			n.disk.Lock()
+			n.disk <- struct{}{}
+			defer func() { <-n.disk }()
+			n.mu.Lock()
 			n.record.Shared = true
-			n.disk.Unlock()
-			n.write()
-			n.shared.close()
+			n.mu.Unlock()
+			if _, safe := n.write(); safe {
+				n.shared.close()
+			}
 		}()
 	})
 	if isClosed(n.shared.closed) {
@@ -95,7 +116,8 @@ func (n *note) share() bool {
 	select {
 	case <-n.shared.closed:
 		return true
+	case <-ctx.Done():
 	case <-after(noteTime):
-		return false
 	}
+	return false
 }

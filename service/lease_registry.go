@@ -29,7 +29,7 @@ type lease struct {
 	id       string // empty if it belongs to a single call
 	key      digest
 
-	note *note // for a later process that may resume the lease; otherwise nil
+	note *note // for a later process that may resume the lease; nil if there is none
 
 	drain *drain        // that ends what stands on it
 	told  tellings      // of the lease's validity, which is that of all that stands on it
@@ -64,12 +64,15 @@ func (l *lease) endBy(closer *caller.Ending, why error) {
 	}
 }
 
+// resumable says whether a later process may come back to the lease.
+func (l *lease) resumable() bool { return l.note != nil && !l.note.abandoned }
+
 // mayReturn has a later process able to come back to the lease, unless it has ended meanwhile.
 func (l *lease) mayReturn(by *note, handOver bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note = by
-	if handOver {
+	if handOver && l.resumable() {
 		l.drain = newDrain() // which nobody begins
 	}
 	if l.why != nil {
@@ -102,8 +105,8 @@ func endOfLease(why error) error {
 }
 
 // mayKnow says whether a caller may be told of the lease's validity. Of others than its stream's caller a later process must know first.
-func (l *lease) mayKnow(from caller.Caller) error {
-	if l.note == nil || from.Ending == l.note.own || l.note.share() {
+func (l *lease) mayKnow(ctx context.Context, from caller.Caller) error {
+	if !l.resumable() || from.Ending == l.note.own || l.note.share(ctx) {
 		return nil
 	}
 	return errNotRecorded
@@ -156,6 +159,7 @@ type leases struct {
 	sessions openCount          // those that have not finished, and those that are being opened
 	shares   *caller.Shares     // of them, by identity
 	returns  *returns
+	disk     chan struct{} // see note
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -165,7 +169,7 @@ type leases struct {
 func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 	return &leases{
 		options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}, shares: caller.NewShares(options.LeaseShare),
-		returns: newReturns(options.Resumption, drain),
+		returns: newReturns(options.Resumption, drain), disk: make(chan struct{}, mostAtDisk),
 	}
 }
 
@@ -249,7 +253,7 @@ func (l *leases) find(ctx context.Context, id string) (*lease, error) {
 	case past != nil:
 		return nil, past.why
 	}
-	if err := found.mayKnow(caller.Of(ctx)); err != nil {
+	if err := found.mayKnow(ctx, caller.Of(ctx)); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -72,15 +72,21 @@ func (m *multiplex) journal() {
 	noted := m.noteOf(journal.Record{
 		Identity: made.identity, Owner: made.about.Owner, Metadata: made.about.Metadata, Opened: made.opened, Session: made.session.Key(),
 	})
-	if noted.begin() {
-		made.mayReturn(noted, options.Resumption.HandOver)
+	if begun := noted.begin(); begun != nil {
+		made.mayReturn(begun, options.Resumption.HandOver)
 	}
 }
 
 func (m *multiplex) noteOf(record journal.Record) *note {
-	options := m.leases.services.options
-	log := options.Log.With(zap.String(leaseWord, m.lease.logID))
-	return newNote(options.Resumption.Journal, m.lease.key.full(), log, caller.Of(m.ctx).Ending, record)
+	leases, made := m.leases.services.leases, m.lease
+	n := &note{
+		kept: leases.options.Resumption.Journal, key: made.key.full(), log: leases.options.Log.With(zap.String(leaseWord, made.logID)),
+		own: caller.Of(m.ctx).Ending, disk: leases.disk, record: record, shared: newLatch(), forgotten: newLatch(),
+	}
+	if record.Shared {
+		n.shared.close()
+	}
+	return n
 }
 
 // full is the whole digest.
@@ -192,7 +198,7 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	})
 	switch {
 	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrUnsafeTimeout):
-		kept.Remove(key.full())
+		go kept.Remove(key.full()) // it is handed out to nobody else
 		return nil, nil, errLeaseLost
 	case err != nil:
 		kept.Return(key.full(), record)
@@ -345,7 +351,7 @@ func (s *Services) handOver(ctx context.Context, timeout time.Duration) error {
 func (l *leases) unresumable() *lease {
 	for _, each := range l.all() {
 		each.mu.Lock()
-		goes := each.note == nil || each.why != nil
+		goes := !each.resumable() || each.why != nil
 		each.mu.Unlock()
 		if goes {
 			return each

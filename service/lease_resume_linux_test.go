@@ -16,6 +16,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -196,8 +197,10 @@ func newHanging(t *testing.T) *hanging {
 func (h *hanging) file() string { return filepath.Join(h.dir, digestOf(h.id).full()+".new") }
 
 // answers has the disk answer.
-func (h *hanging) answers() {
-	if disk, err := os.OpenFile(h.file(), os.O_RDWR, 0); err == nil {
+func (h *hanging) answers() { h.answersTo(h.file()) }
+
+func (h *hanging) answersTo(file string) {
+	if disk, err := os.OpenFile(file, os.O_RDWR, 0); err == nil {
 		h.t.Cleanup(func() { disk.Close() })
 	}
 }
@@ -245,4 +248,33 @@ func TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs(t *testing.T) {
 	h.answers()
 	<-h.session.Done()
 	same(t, "noted when the session is closed", h.records(), "")
+}
+
+// While the disk hangs, leases are opened that cannot be resumed, and none of them asks it.
+func TestALeaseAsksNoDiskThatOthersWaitFor(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		n := &note{log: zap.NewNop(), disk: make(chan struct{}, 1)} // without a journal
+		n.disk <- struct{}{}
+		if n.begin() != nil {
+			t.Error("it was begun")
+		}
+	})
+}
+
+// A record that comes late belongs to a lease that nobody may resume. Its session is closed when the record is deleted.
+func TestALeaseWhoseRecordComesLateCannotBeResumed(t *testing.T) {
+	t.Parallel()
+	r := newResumable(t)
+	kept := r.services.options.Resumption.Journal
+	n := &note{kept: kept, key: "late", log: zap.NewNop(), disk: make(chan struct{}, 1), shared: newLatch(), forgotten: newLatch()}
+	h := &hanging{resumable: r}
+	unfinished := filepath.Join(r.dir, "late.new")
+	r.must(syscall.Mkfifo(unfinished, 0o600))
+	made := &lease{note: n.begin()}
+	same(t, "resumable", made.resumable(), false)
+	same(t, "forgotten while it may come", isClosed(made.note.forgotten.closed), false)
+	h.answersTo(unfinished)
+	<-made.note.forgotten.closed
+	n.disk <- struct{}{} // which is free
 }

@@ -75,7 +75,7 @@ func (m *membershipService) Join(
 func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
 	return heldRecipe[*membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, resource: memberResource(j.params.group, j.params.member), again: j.again,
-		awaitTurn: j.awaitTurn, begin: j.begin, look: j.look,
+		awaitTurn: j.awaitTurn, early: true, begin: j.begin, look: j.look,
 		removed: recipes.ErrRemoved,
 		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 		suspended: func(remaining time.Duration) *membershipv1.JoinResponse {

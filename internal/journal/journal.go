@@ -179,19 +179,18 @@ func (j *Journal) Write(key string, record Record) error {
 	return os.Rename(unfinished, filepath.Join(j.dir, key+suffix))
 }
 
-// Remove forgets a lease, before its session is closed.
-func (j *Journal) Remove(key string) { j.remove(key + suffix) }
+// Remove forgets a lease, before its session is closed, and says whether that was possible.
+func (j *Journal) Remove(key string) bool { return j.remove(key + suffix) }
 
 // remove deletes a file or, where that does not go, what it says.
-func (j *Journal) remove(name string) {
+func (j *Journal) remove(name string) bool {
 	file := filepath.Join(j.dir, name)
 	err := os.Remove(file)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return
+	if err == nil || errors.Is(err, fs.ErrNotExist) || os.Truncate(file, 0) == nil {
+		return true
 	}
-	if emptied := os.Truncate(file, 0); emptied != nil {
-		j.log.Error("a lease that has ended may be resumed: its record cannot be deleted", zap.String("file", file), zap.Error(err))
-	}
+	j.log.Error("a lease that has ended may be resumed: its record cannot be deleted", zap.String("file", file), zap.Error(err))
+	return false
 }
 
 // Claim hands out a lease of the process before, to its caller and once.

@@ -1,9 +1,9 @@
 package show
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"strings"
 	"unicode"
 )
 
@@ -14,19 +14,18 @@ func LogWriter(to io.Writer) io.Writer { return logWriter{to} }
 type logWriter struct{ to io.Writer }
 
 func (w logWriter) Write(line []byte) (int, error) {
-	text := string(line)
-	if strings.ContainsFunc(text, turnsText) {
-		var escaped strings.Builder
-		for _, r := range text {
-			if turnsText(r) {
-				fmt.Fprintf(&escaped, `\u%04x`, r)
-			} else {
-				escaped.WriteRune(r)
-			}
-		}
-		text = escaped.String()
+	if !bytes.ContainsFunc(line, turnsText) {
+		return w.to.Write(line)
 	}
-	if n, err := io.WriteString(w.to, text); err != nil {
+	var escaped bytes.Buffer
+	for _, r := range string(line) {
+		if turnsText(r) {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		} else {
+			escaped.WriteRune(r)
+		}
+	}
+	if n, err := w.to.Write(escaped.Bytes()); err != nil {
 		return min(n, len(line)), err
 	}
 	return len(line), nil

@@ -3,6 +3,7 @@
 package sink
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -12,7 +13,7 @@ const (
 	// Delay is how long a line may wait for others to be written with: each write costs a call more than the line.
 	Delay = 250 * time.Millisecond
 
-	room     = 1 << 20     // bytes that wait or are being written, at most
+	room     = 1 << 20     // bytes of one log that wait or are being written, at most
 	block    = 64 << 10    // bytes that wait for no others
 	again    = time.Second // between two attempts to write, once one has failed
 	stuck    = time.Second // how long a write takes until it counts as one that nobody reads
@@ -30,7 +31,8 @@ type Sink struct {
 	beside  []*Sink
 	logs    []*Log
 	waiting []byte
-	writing int       // bytes
+	written []byte    // the lines of the last write, whose memory is used again
+	shares  []share   // of that write, by log
 	began   time.Time // when the write under way began; zero if there is none
 	failed  bool      // the last write
 	torn    bool      // the last write ended within a line
@@ -59,13 +61,14 @@ type Log struct {
 	of   Options
 
 	waiting       int // lines
+	size, writing int // bytes that wait, and that are being written
 	before, after int // lines that are missing before and after those that wait, and not told yet
 }
 
 // Options are how a log is written. Each of them may be left out.
 type Options struct {
 	AtOnce  bool                   // its lines wait for no others
-	Gap     func(lines int) []byte // the line that stands where so many are missing
+	Gap     func(lines int) []byte // the line that stands where so many are missing; a plain sentence
 	Dropped func(lines int)        // counts lines that are missing
 }
 
@@ -96,12 +99,13 @@ func (l *Log) add(line []byte) (fits, much bool) {
 	s := l.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.writing+len(s.waiting)+len(line) > room {
+	if s.closed || l.writing+l.size+len(line) > room { // a log that is full takes nothing from the others
 		l.after++
 		return false, false
 	}
 	s.waiting = append(s.waiting, line...)
 	l.waiting++
+	l.size += len(line)
 	return true, len(s.waiting) >= block
 }
 
@@ -123,7 +127,7 @@ func (l *Log) Takes() bool {
 	s := l.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && !s.failed && l.before+l.after == 0 && s.writing+len(s.waiting) <= room/2 &&
+	return !s.closed && !s.failed && l.before+l.after == 0 && l.writing+l.size <= room/2 &&
 		(s.began.IsZero() || time.Since(s.began) < stuck)
 }
 
@@ -186,7 +190,10 @@ func (s *Sink) write(last bool) (written bool) {
 	}
 	n, err := s.to.Write(lines)
 	s.mu.Lock()
-	s.began, s.writing = time.Time{}, 0
+	s.began = time.Time{}
+	for i := range shares {
+		s.logs[i].writing = 0
+	}
 	if s.failed = err != nil; n > 0 {
 		s.torn = lines[n-1] != '\n'
 	}
@@ -204,27 +211,39 @@ func (s *Sink) write(last bool) (written bool) {
 	return err == nil
 }
 
-// take is what waits, with a line wherever some are missing.
+// take is what waits, with a line wherever some are missing. It is good until the next one.
 func (s *Sink) take(last bool) (lines []byte, shares []share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shares = s.shares[:0]
 	var before, after []byte
 	if s.torn {
 		before = []byte("\n")
 	}
 	for _, l := range s.logs {
 		before, after = append(before, l.gap(l.before)...), append(after, l.gap(l.after)...)
-		shares = append(shares, share{l.waiting, l.before, l.after})
-		l.waiting, l.before, l.after = 0, 0, 0
+		s.shares = append(s.shares, share{l.waiting, l.before, l.after})
+		l.waiting, l.size, l.writing, l.before, l.after = 0, 0, l.size, 0, 0
 	}
-	lines = append(append(before, s.waiting...), after...)
-	s.waiting, s.writing, s.began, s.closed = nil, len(lines), time.Now(), last
-	return lines, shares
+	if lines = s.waiting; len(before)+len(after) > 0 {
+		lines = append(append(before, s.waiting...), after...)
+	}
+	s.waiting, s.written, s.closed = s.written[:0], s.waiting, last
+	if cap(s.written) > block {
+		s.written = nil
+	}
+	if len(lines) > 0 {
+		s.began = time.Now()
+	}
+	return lines, s.shares
 }
 
 func (l *Log) gap(lines int) []byte {
-	if l.of.Gap == nil || lines == 0 {
+	switch {
+	case lines == 0:
 		return nil
+	case l.of.Gap == nil:
+		return fmt.Appendf(nil, "%d lines are missing here\n", lines)
 	}
 	return l.of.Gap(lines)
 }

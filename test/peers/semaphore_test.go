@@ -26,8 +26,12 @@ func takePermits(t *testing.T, limit int, ours, curators string) (holds []hold, 
 
 // Callers of ours and Curator's InterProcessSemaphoreV2 take permits of one semaphore, whose limit both read from its SharedCount.
 func TestPermitsAreSharedWithCurator(t *testing.T) {
-	holds, _ := takePermits(t, permitsAtATime, "permits", "permits")
-	if most := mostAtATime(holds); most != permitsAtATime {
+	var most int
+	for i := 0; i < mixings && most < permitsAtATime; i++ {
+		holds, _ := takePermits(t, permitsAtATime, "permits", "permits")
+		most = mostAtATime(holds)
+	}
+	if most != permitsAtATime {
 		t.Errorf("at most %d permits of %d were held at a time", most, permitsAtATime)
 	}
 }
