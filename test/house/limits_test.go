@@ -34,6 +34,7 @@ var inner = map[string]string{
 	"maxEndText":     "the reason of an end, as long as it may be asked for",
 	"maxGrace":       "a grace as long as it may be asked for, read from a node that anybody may have written",
 	"maxMemberData":  "longer than anything of ours; what is longer is not shown",
+	"mostAtDisk":     "threads that wait for the disk of the state directory; further leases wait for them",
 	"mostLosses":     "holds that were lost, as far as a process remembers when: beyond that, a delay is counted anew",
 	"largestBlock":   "numbers reserved ahead of RELAXED callers",
 	"MostBytes":      "bounds what a Commit and a value may have, with room for what goes with them",
