@@ -13,7 +13,7 @@ const (
 	// Delay is how long a line may wait for others to be written with: each write costs a call more than the line.
 	Delay = 250 * time.Millisecond
 
-	room     = 1 << 20     // bytes of one log that wait or are being written, at most
+	room     = 512 << 10   // bytes of one log that wait or are being written, at most
 	block    = 64 << 10    // bytes that wait for no others
 	again    = time.Second // between two attempts to write, once one has failed
 	stuck    = time.Second // how long a write takes until it counts as one that nobody reads
