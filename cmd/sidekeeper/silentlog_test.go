@@ -75,7 +75,7 @@ func (p *piped) releases(ctx context.Context, id string) error {
 	return err
 }
 
-// says has callers take and release locks, each of which is three lines of the log, and returns when there are so many.
+// says has callers take and release locks, each of which is three lines of the two logs at least, and returns when there are so many.
 func (p *piped) says(ctx context.Context, lines int) {
 	p.t.Helper()
 	const callers = 8
@@ -109,7 +109,7 @@ func TestALogThatNobodyReadsConcernsNoLock(t *testing.T) {
 	t.Cleanup(memory.Close)
 	t.Cleanup(ensemble.Close)
 	flags := []string{"--zookeeper=" + ensemble.Address(), "--tick-time=1s", "--session-timeout=6s", "--drain-timeout=0s"}
-	unread, other := servePiped(t, flags...), servePiped(t, flags...)
+	unread, other := servePiped(t, append(flags, "--log-level=debug")...), servePiped(t, flags...)
 	go io.Copy(io.Discard, other.log)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
