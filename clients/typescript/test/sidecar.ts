@@ -91,8 +91,13 @@ export class Sidecar {
     return readFileSync(path.join(this.folder, `${name}.pem`));
   }
 
+  /** Sends a signal. One that is frozen stands still when this returns. */
   send(signal: NodeJS.Signals): void {
     this.child?.kill(signal);
+    const state = `/proc/${this.child?.pid}/stat`;
+    while (signal === "SIGSTOP" && existsSync(state) && !readFileSync(state, "utf8").includes(") T ")) {
+      // a moment
+    }
   }
 
   async kill(): Promise<void> {
