@@ -313,8 +313,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     const { acknowledged, streams } = this.kind;
     const closed = this.dependsOn?.claim.wasGivenUp === true;
     if (acknowledged === true && this.key !== "" && this.error !== undefined && !closed) {
-      // A message on the stream of its lease is lost where that stream ends just then: a call of its own is not.
-      streams.acknowledge(async () => this.ask().catch(async () => this.kind.giveUp?.(this.key)));
+      streams.acknowledge(async () => this.ask());
     }
   }
 

@@ -293,8 +293,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     }
   }
 
+  /** What has ended is acknowledged by a call: a message on this stream is lost where the stream ends just then. */
   giveUp(): Promise<void> | undefined {
-    if (!this.carrier.alive) {
+    if (!this.carrier.alive || this.outcome !== undefined) {
       return undefined;
     }
     this.stop();

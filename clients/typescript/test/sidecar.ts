@@ -91,11 +91,11 @@ export class Sidecar {
     return readFileSync(path.join(this.folder, `${name}.pem`));
   }
 
-  /** Sends a signal. One that is frozen stands still when this returns. */
+  /** Sends a signal. A sidecar that is frozen stands still when this returns, or has ended. */
   send(signal: NodeJS.Signals): void {
     this.child?.kill(signal);
     const state = `/proc/${this.child?.pid}/stat`;
-    while (signal === "SIGSTOP" && existsSync(state) && !readFileSync(state, "utf8").includes(") T ")) {
+    while (signal === "SIGSTOP" && existsSync(state) && !/\) [TZ] /.test(readFileSync(state, "utf8"))) {
       // a moment
     }
   }
