@@ -18,6 +18,16 @@ const (
 	mostAtDisk = 16
 )
 
+// A disk is that of the journal. Each question takes a place in the channel.
+type disk chan struct{}
+
+// ask waits for a place.
+func (d disk) ask(something func()) {
+	d <- struct{}{}
+	defer func() { <-d }()
+	something()
+}
+
 // A note is what the journal keeps of a lease for the process that comes after this one. Its disk may be slow, or never answer. Nothing that
 // ends waits for it, nor does anything that holds a lock of this process.
 type note struct {
@@ -25,7 +35,7 @@ type note struct {
 	key  string
 	log  *zap.Logger    // of the lease
 	own  *caller.Ending // the connection of the lease's stream
-	disk chan struct{}  // a place in it is taken by each note that asks the journal
+	disk disk
 
 	abandoned bool   // it was not written in time: the lease cannot be resumed. Set by begin
 	shared    *latch // closed when a later process knows that others than that connection's caller were told of the lease, if there is one
@@ -84,31 +94,27 @@ func (n *note) write() (noted, safe bool) {
 // forget has no later process come back to the lease, and returns at once.
 func (n *note) forget() {
 	n.forgetting.Do(func() {
-		go func() {
-			n.disk <- struct{}{}
-			defer func() { <-n.disk }()
+		go n.disk.ask(func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.gone = true
 			n.kept.Remove(n.key)
 			n.forgotten.close()
-		}()
+		})
 	})
 }
 
 // share says whether a later process knows that others were told of the lease. They must not be told before.
 func (n *note) share(ctx context.Context) bool {
 	n.sharing.Do(func() {
-		go func() {
-			n.disk <- struct{}{}
-			defer func() { <-n.disk }()
+		go n.disk.ask(func() {
 			n.mu.Lock()
 			n.record.Shared = true
 			n.mu.Unlock()
 			if _, safe := n.write(); safe {
 				n.shared.close()
 			}
-		}()
+		})
 	})
 	if isClosed(n.shared.closed) {
 		return true

@@ -73,7 +73,7 @@ func (l *lease) mayReturn(by *note, handOver bool) {
 	defer l.mu.Unlock()
 	l.note = by
 	if handOver && l.resumable() {
-		l.drain = newDrain() // which nobody begins
+		l.drain = newDrain() // which never begins
 	}
 	if l.why != nil {
 		by.forget()
@@ -159,7 +159,7 @@ type leases struct {
 	sessions openCount          // those that have not finished, and those that are being opened
 	shares   *caller.Shares     // of them, by identity
 	returns  *returns
-	disk     chan struct{} // see note
+	disk     disk
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -169,7 +169,7 @@ type leases struct {
 func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 	return &leases{
 		options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}, shares: caller.NewShares(options.LeaseShare),
-		returns: newReturns(options.Resumption, drain), disk: make(chan struct{}, mostAtDisk),
+		returns: newReturns(options.Resumption, drain), disk: make(disk, mostAtDisk),
 	}
 }
 

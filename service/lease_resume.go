@@ -198,7 +198,7 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	})
 	switch {
 	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrUnsafeTimeout):
-		go kept.Remove(key.full()) // it is handed out to nobody else
+		go leases.disk.ask(func() { kept.Remove(key.full()) }) // no other caller is handed it
 		return nil, nil, errLeaseLost
 	case err != nil:
 		kept.Return(key.full(), record)

@@ -188,7 +188,7 @@ func newHanging(t *testing.T) *hanging {
 	h.session = <-h.ensemble.opened
 	h.carried.start(1, "orders")
 	h.carried.sees("1 granted")
-	h.must(syscall.Mkfifo(h.file(), 0o600)) // whoever opens it to write waits for a reader
+	h.must(syscall.Mkfifo(h.file(), 0o600)) // a writer that opens it waits for a reader
 	t.Cleanup(h.answers)
 	same(t, "Check over another connection", h.checked(h.dial("unix://"+h.socket), h.carried.holds[1]), "Unavailable NOT_RECORDED")
 	return h
@@ -254,7 +254,7 @@ func TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs(t *testing.T) {
 func TestALeaseAsksNoDiskThatOthersWaitFor(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		n := &note{log: zap.NewNop(), disk: make(chan struct{}, 1)} // without a journal
+		n := &note{log: zap.NewNop(), disk: make(disk, 1)} // without a journal
 		n.disk <- struct{}{}
 		if n.begin() != nil {
 			t.Error("it was begun")
@@ -262,12 +262,12 @@ func TestALeaseAsksNoDiskThatOthersWaitFor(t *testing.T) {
 	})
 }
 
-// A record that comes late belongs to a lease that nobody may resume. Its session is closed when the record is deleted.
+// A record that comes late belongs to a lease that cannot be resumed. Its session is closed when the record is deleted.
 func TestALeaseWhoseRecordComesLateCannotBeResumed(t *testing.T) {
 	t.Parallel()
 	r := newResumable(t)
 	kept := r.services.options.Resumption.Journal
-	n := &note{kept: kept, key: "late", log: zap.NewNop(), disk: make(chan struct{}, 1), shared: newLatch(), forgotten: newLatch()}
+	n := &note{kept: kept, key: "late", log: zap.NewNop(), disk: make(disk, 1), shared: newLatch(), forgotten: newLatch()}
 	h := &hanging{resumable: r}
 	unfinished := filepath.Join(r.dir, "late.new")
 	r.must(syscall.Mkfifo(unfinished, 0o600))
