@@ -72,7 +72,7 @@ func TestTheAuditGoesToTheLogOrNowhereAsTold(t *testing.T) {
 	}
 }
 
-// Whoever reads the audit learns that lines are missing, and where.
+// A reader of the audit log learns that lines are missing, and where.
 func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -75,7 +75,7 @@ func (s *settings) rules() []rule {
 		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout >= 0, "not negative"},
 		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout <= maxDuration, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
-		{"audit-log-strict", s.auditLog, !s.auditStrict || s.auditLog != auditOff, "needs --audit-log"},
+		{"audit-log-strict", s.auditStrict, !s.auditStrict || s.auditLog != auditOff, "needs an --audit-log that is not off"},
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
 		{"tls-trust-domain", s.server.TrustDomains, len(s.server.TrustDomains) == 0 || s.server.TLS.Certificate != "", "needs --tls-cert"},

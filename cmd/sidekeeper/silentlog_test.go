@@ -89,7 +89,7 @@ func (p *piped) says(ctx context.Context, lines int) {
 					err = p.releases(ctx, id)
 				}
 				if err != nil {
-					p.t.Errorf("while nobody reads the log: %v", err)
+					p.t.Errorf("while the log has no reader: %v", err)
 					return
 				}
 			}
@@ -98,8 +98,8 @@ func (p *piped) says(ctx context.Context, lines int) {
 	all.Wait()
 }
 
-// Nobody reads the log of a sidecar any more. Locks are granted, released and lost in time, and others get them, all the same.
-func TestALogThatNobodyReadsConcernsNoLock(t *testing.T) {
+// The log of a sidecar has lost its reader. Locks are granted, released and lost in time, and other callers get them, all the same.
+func TestALogWithoutAReaderConcernsNoLock(t *testing.T) {
 	t.Parallel()
 	memory := embedded.New(embedded.Options{Tick: time.Second})
 	ensemble, err := embedded.Serve(memory, embedded.ServerOptions{})

@@ -2,10 +2,10 @@
 // session that it stands on. It keeps nothing of what stands on a lease: the ensemble lists what a session owns, and the caller says what
 // it claims.
 //
-// Each lease is a file of its own, which is renamed into place before the caller hears of the lease, and deleted before its session is closed: a
-// session whose closing was begun may be closed at any later time, by whoever has come back to it. So what is found may be used. What belongs
-// to another boot of the machine, or to other directories of the ensemble, is not; it is deleted, and its sessions are left to expire. What
-// reads or writes files takes as long as the disk does, and keeps nothing else waiting.
+// Each lease is a file of its own, which is renamed into place before the caller hears of the lease, and deleted before its session is
+// closed: a session whose closing was begun may be closed at any later time, by the process that has come back to it. So what is found may
+// be used. What belongs to another boot of the machine, or to other directories of the ensemble, is not; it is deleted, and its sessions are
+// left to expire. What reads or writes files takes as long as the disk does, and keeps nothing else waiting.
 //
 // A process holds a lock on the directory for as long as it lives, also while it is frozen, so that no two ever use one session.
 package journal

@@ -43,7 +43,7 @@ func TestWhatIsInTheFilesIsTakenOverWhenItIsAskedFor(t *testing.T) {
 	is(t, files, "second")
 }
 
-// A disk that hangs is a file that whoever opens it waits at.
+// A disk that hangs is a file whose opening waits.
 func TestTheLastGoodValueStandsWhileTheDiskHangs(t *testing.T) {
 	t.Parallel()
 	files, name := open(t)

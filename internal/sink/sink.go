@@ -16,7 +16,7 @@ const (
 	room     = 512 << 10   // bytes of one log that wait or are being written, at most
 	block    = 64 << 10    // bytes that wait for no others
 	again    = time.Second // between two attempts to write, once one has failed
-	stuck    = time.Second // how long a write takes until it counts as one that nobody reads
+	stuck    = time.Second // how long a write takes until its reader counts as gone
 	farewell = time.Second // how long the last lines may take
 )
 

@@ -91,7 +91,7 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	return r.outcome(claim, child, r.release(claim, timeout))
 }
 
-// sayAside tells people something in a line of its own. If nobody reads stderr any more, or for now, this process goes on all the same.
+// sayAside tells people something in a line of its own. This process goes on while stderr's reader stands still, and after it has left.
 func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
 	lines := sink.New(stderr)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What would have somebody wait for whoever reads a log.
+// What would have a caller wait for the reader of a log.
 var waitingLog = regexp.MustCompile(
 	`zapcore\.(AddSync|Lock|Open|BufferedWriteSyncer)\b|zap\.(NewProduction|NewDevelopment|NewExample|Open)\b|\b(os|syscall)\.Stderr\b`,
 )
@@ -14,7 +14,7 @@ var waitingLog = regexp.MustCompile(
 // These write to standard error by themselves: the program's beginning, and a guardian, which keeps no lock of others.
 var writesItself = []string{"cmd/sidekeeper/main.go", "internal/supervise/"}
 
-// Each log of a process that stays goes through a sink. What stands in its way may wait for whoever reads the log, and keep locks meanwhile.
+// Each log of a process that stays goes through a sink. What writes past it may wait for the log's reader, and keep locks meanwhile.
 func TestEveryLogGoesThroughASink(t *testing.T) {
 	t.Parallel()
 
