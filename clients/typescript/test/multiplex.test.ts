@@ -245,7 +245,7 @@ void test("the end of a lock of a lease is acknowledged once, when its listeners
   assert.equal(lock.error.cause.message, "said the script");
   assert.deepEqual(lock.error.cause.metadata, { by: "me" });
   await assert.rejects(lock.release(), (error) => error === lock.error);
-  await script.sees("open", "check", "start 2 orders", "stop 2");
+  await script.sees("open", "check", "start 2 orders", "Release h2");
   script.answers = true;
   await client.acquire("stock", { lease });
   await script.sees("start 3 stock");
