@@ -28,7 +28,10 @@ func TestLimitsOnARealEnsemble(t *testing.T) {
 
 func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 	const large, other = "/sidekeeper/large", "/sidekeeper/other"
-	c := newClient(t, e, func(c *Config) { c.SessionTimeout = 30 * time.Second }) // a third of it bounds a read
+	c := newClient(t, e, func(c *Config) {
+		c.SessionTimeout = 30 * time.Second // a third of it bounds a read
+		c.Heartbeat = 4 * time.Second       // a heartbeat's answer may come behind a list, and a busy machine is slow to read that
+	})
 	for _, dir := range []string{large, other} {
 		if err := c.MakeDirectory(t.Context(), dir); err != nil {
 			t.Fatal(err)
