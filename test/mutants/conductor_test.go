@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 // A wrong is something that is known to be wrong, and the rounds that must show it.
@@ -33,11 +35,9 @@ var wrongs = []wrong{
 	{mutant: "Y9", nemesis: "N22", workload: "W[13]", complaint: "took another place"},
 }
 
-// What is known to be wrong must not get through a few rounds of faults on a real ensemble either.
+// What is known to be wrong must not get through a few rounds of faults on a real ensemble either. It takes minutes.
 func TestRoundsOfFaultsShowWhatIsKnownToBeWrong(t *testing.T) {
-	if !*all {
-		t.Skip("takes minutes: only with -all, as in `make chaos`")
-	}
+	full.Needs(t, "an ensemble")
 	folder := t.TempDir()
 	conductor, sidecar := filepath.Join(folder, "chaos"), filepath.Join(folder, "sidekeeper")
 	build(t, "-o", conductor, "./test/chaos")

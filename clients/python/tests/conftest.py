@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,12 @@ class Sidecar:
         raise RuntimeError("the sidecar does not start")
 
     def send(self, number: signal.Signals) -> None:
+        """Sends a signal. A sidecar that is frozen stands still when this returns, or has ended."""
         assert self.process is not None
         self.process.send_signal(number)
+        state = Path(f"/proc/{self.process.pid}/stat")
+        while number == signal.SIGSTOP and state.exists() and not re.search(r"\) [TZ] ", state.read_text()):
+            time.sleep(0.001)
 
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
         if self.process is not None:

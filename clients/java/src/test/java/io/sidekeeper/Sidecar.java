@@ -137,13 +137,19 @@ final class Sidecar implements AutoCloseable {
     }
   }
 
-  /** Sends a signal, such as STOP. */
+  /** Sends a signal, such as STOP. What is frozen stands still when this returns, or has ended. */
   void send(String signal) {
     try {
       int code =
           new ProcessBuilder("kill", "-" + signal, String.valueOf(process.pid())).start().waitFor();
       if (code != 0) {
         throw new IllegalStateException("kill ended with " + code);
+      }
+      Path state = Path.of("/proc/" + process.pid() + "/stat");
+      while (signal.equals("STOP")
+          && Files.exists(state)
+          && !Files.readString(state).matches("(?s).*\\) [TZ] .*")) {
+        Thread.onSpinWait();
       }
     } catch (IOException | InterruptedException failed) {
       throw new IllegalStateException(failed);
