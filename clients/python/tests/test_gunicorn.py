@@ -55,9 +55,13 @@ def serve(sidecar: Sidecar, directory: Path) -> Iterator[Serve]:
         environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": os.pathsep.join(sys.path)}
         started.append(subprocess.Popen([*command, "application:app"], cwd=directory, env=environment))
         until = time.monotonic() + PATIENT
-        while not Path(address).exists() and time.monotonic() < until:
+        while not listens() and time.monotonic() < until:
             time.sleep(0.01)
         return request
+
+    def listens() -> bool:
+        with socket.socket(socket.AF_UNIX) as connection:
+            return connection.connect_ex(address) == 0
 
     def request() -> list[str]:
         with socket.socket(socket.AF_UNIX) as connection:
