@@ -29,10 +29,10 @@ type Store interface {
 	// Commit carries out all the changes, in order, or none, in one transaction. It returns what each Set has made of its
 	// node, at the place of the Set, without the data; the other places are zero. A *Refusal says which change the
 	// ensemble refused; with ErrUnreachable, ErrTooLarge or the cause of ctx alone, nothing was sent. ErrOutcomeUnknown if
-	// the reply was lost, or ctx ended before it came. Then the changes may still be carried out later, for about as long
-	// as a session lives without its client, even after a CatchUp begun afterwards has shown the tree without them: a
-	// server that stood still may have them. So each transaction must hold a change that depends on what its caller has seen: a
-	// version, or that a node is there or is not. What Commit is given must not be modified any more.
+	// the reply was lost, or ctx ended before it came. If the reply was lost, a CatchUp begun afterwards returns when the changes have
+	// been carried out or never will be. If ctx ended, or the process does, they may still be carried out later, for about as long as a
+	// session lives without its client: a server that stood still may have them. So each transaction must hold a change that depends on
+	// what its caller has seen: a version, or that a node is there or is not. What Commit is given must not be modified any more.
 	Commit(ctx context.Context, changes ...Change) ([]Node, error)
 
 	// MakeDirectory makes path and what it lies in, where it is missing, as containers: nodes that the ensemble removes

@@ -52,7 +52,7 @@ func (s *Session) lateClosing() {
 	for len(servers) > 0 && ctx.Err() == nil {
 		server := servers[0]
 		servers = servers[1:]
-		taken, err := s.closeAt(ctx, server)
+		taken, err := s.closeLateAt(ctx, server)
 		if err == nil {
 			s.log.Debug("session closed late", zap.String("server", server))
 			return
@@ -71,15 +71,32 @@ func (s *Session) expiry() instant {
 	return s.proof.deadline.add(s.proof.reserve())
 }
 
-// closeAt comes back to the session and closes it, at one server and in one write, so that no server gets the one without the other. It
-// says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
-// no such session any more.
-func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err error) {
+// closeLateAt is closeAt, of few sessions at once.
+func (s *Session) closeLateAt(ctx context.Context, server string) (taken bool, err error) {
 	leave, err := s.client.lateClosings.enter(ctx.Done())
 	if err != nil {
 		return false, err
 	}
 	defer leave()
+	return s.closeAt(ctx, server)
+}
+
+// closeFor closes the session at one server after the other until it is closed, or the other session has ended. What a server has of it
+// that stands still is refused from then on.
+func (s *Session) closeFor(ctx context.Context, other *Session) error {
+	for servers := s.client.serversFrom(other.server()); ; servers = append(servers[1:], servers[0]) {
+		_, err := s.closeAt(ctx, servers[0])
+		if err == nil || ctx.Err() != nil || other.Err() != nil {
+			return errors.Join(context.Cause(ctx), other.Err())
+		}
+		pause(ctx, s.client.upTo(20*time.Millisecond)+time.Millisecond)
+	}
+}
+
+// closeAt comes back to the session and closes it, at one server and in one write, so that no server gets the one without the other. It
+// says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
+// no such session any more.
+func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err error) {
 	if s.client.silentServers.avoids(server) {
 		return false, errSilent
 	}

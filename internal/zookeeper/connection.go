@@ -173,6 +173,13 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	s.mu.Unlock()
 }
 
+// server is the address of the server that the session is attached to, or was last.
+func (s *Session) server() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
+
 // event is the library's callback: it must not block.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession {

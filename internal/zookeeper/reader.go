@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,7 +16,8 @@ import (
 
 // A reader lists and watches for all sessions of a sidecar. It stands on one session after the other, each of which ends with
 // its connection: the library would arm its watches again by itself, but loses some on the way. A new session starts with
-// a transaction that its server has carried out, so that it shows all that an earlier one has shown.
+// a transaction that its server has carried out, so that it shows all that an earlier one has shown. What an earlier one has not heard of
+// its writes is shown too, and final: they were carried out by then, or are refused, since that session is closed before.
 type reader struct {
 	client *Client
 	large  largeDirectories
@@ -36,14 +38,17 @@ type view struct {
 	deleted   map[string]struct{} // paths of contenders that were seen deleted lately
 	listings  sharedRequests[[]string]
 	catchings sharedRequests[struct{}]
+
+	unanswered atomic.Int64 // writes that were sent, or are about to be, and not answered
 }
 
 // run keeps a view until ctx ends.
 func (r *reader) run(ctx context.Context) {
+	var last *view
 	for failures := 0; ctx.Err() == nil; {
 		session, err := r.client.open(ctx, r.client.config.SessionTimeout, true)
 		if err == nil {
-			err = session.makePermanent(ctx)
+			err = session.succeed(ctx, last)
 		}
 		if err != nil {
 			failures++
@@ -52,7 +57,7 @@ func (r *reader) run(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		r.present(ctx, session)
+		last = r.present(ctx, session)
 		if failures++; time.Since(began) > session.interval {
 			failures = 0
 			continue
@@ -61,8 +66,20 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// present shows what a session sees for as long as it lasts.
-func (r *reader) present(ctx context.Context, session *Session) {
+// succeed readies the session for the view after this one, if there was one. If the session fails on the way it is over anyway.
+func (s *Session) succeed(ctx context.Context, last *view) error {
+	if last != nil && last.unanswered.Load() > 0 {
+		if err := last.session.closeFor(ctx, s); err != nil {
+			s.Close(ctx)
+			return err
+		}
+		last.unanswered.Store(0)
+	}
+	return s.makePermanent(ctx)
+}
+
+// present shows what a session sees for as long as it lasts, and returns the view that has ended.
+func (r *reader) present(ctx context.Context, session *Session) *view {
 	v := newView(session)
 	r.show(v)
 	r.client.introduction() // credentials that are newer than the session
@@ -73,6 +90,7 @@ func (r *reader) present(ctx context.Context, session *Session) {
 	}
 	r.show(nil)
 	v.fireAll()
+	return v
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -104,9 +122,7 @@ func (r *reader) address() string {
 	if v == nil {
 		return ""
 	}
-	v.session.mu.Lock()
-	defer v.session.mu.Unlock()
-	return v.session.address
+	return v.session.server()
 }
 
 // reachable says whether the ensemble answers, with a channel that is closed when that may have changed. A session that has
@@ -199,7 +215,7 @@ type watchedNode struct {
 }
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the
-// outcome unknown, and a view that ends does.
+// outcome unknown, and a view that ends does. Neither is carried out after a later request of the reader's.
 func write[T any](r *reader, a asker, operation string, request func(*Session) (T, error)) (T, error) {
 	var none T
 	for {
@@ -210,10 +226,17 @@ func write[T any](r *reader, a asker, operation string, request func(*Session) (
 			}
 			continue
 		}
-		answer := newFuture[T]().launch(v.session, func() (T, error) {
-			return call(a.ctx, v.session, operation, func(*zk.Conn) (T, error) { return request(v.session) })
+		var gone atomic.Bool
+		answer := launchWrite(v, func() (T, error) {
+			return call(a.ctx, v.session, operation, func(*zk.Conn) (T, error) {
+				if gone.Load() { // it was refused for now, and is not sent again behind the back of who may ask anew
+					return none, errUnsent
+				}
+				return request(v.session)
+			})
 		})
 		if err := a.wait(answer.done); err != nil {
+			gone.Store(true)
 			return none, unknown(err)
 		}
 		switch err := answer.err; {
@@ -227,6 +250,18 @@ func write[T any](r *reader, a asker, operation string, request func(*Session) (
 			return answer.value, err
 		}
 	}
+}
+
+// launchWrite makes a write through the view. One that was not answered may still be carried out while the view's session lives.
+func launchWrite[T any](v *view, request func() (T, error)) *future[T] {
+	return newFuture[T]().launch(v.session, func() (T, error) {
+		v.unanswered.Add(1)
+		value, err := request()
+		if unsent := errors.Is(err, errUnsent); unsent || !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrSessionEnded) {
+			v.unanswered.Add(-1)
+		}
+		return value, err
+	})
 }
 
 // unknown is what an asker is told who goes, for this reason, before the answer. It never is ErrUnreachable, which says that

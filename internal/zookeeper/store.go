@@ -48,7 +48,7 @@ func (t tree) MakeDirectory(ctx context.Context, directory string) error {
 	a, cancel := t.asker(ctx)
 	defer cancel()
 	_, err := ask(t.reader, a, func(v *view) (struct{}, error) {
-		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
+		return wait(a, launchWrite(v, func() (struct{}, error) {
 			return struct{}{}, v.session.makeParents(a.ctx, directory)
 		}))
 	})

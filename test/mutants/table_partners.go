@@ -14,4 +14,8 @@ var partners = []Mutant{
 		ID: "B3", Bug: "others are told of a lease before a later process could know that they were",
 		Catchers: []Catcher{whoReturns("TestWhatIsLostEndsThoughTheDiskOfItsRecordHangs", `Check over another connection: got "held"`)},
 	},
+	{
+		ID: "B4", Bug: "what was not answered is asked again while the session that sent it first lives",
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsRepeatedIsNotDoneTwice", Complaint: "a barrier that others have set"}},
+	},
 }

@@ -76,6 +76,8 @@ var (
 	sequence = bounds{"Sidecars": `{"s", "t"}`, "Block": "2", "MaxWrites": "3", "MaxIncarnations": "2"}
 	// Callers that change the configuration and read it.
 	commit = bounds{"Callers": `{"a", "b"}`, "MaxWrites": "3", "MaxCalls": "3"}
+	// Callers that set and remove one barrier.
+	repeat = bounds{"Callers": `{"a", "b"}`, "MaxCalls": "3"}
 	// Callers who want one permit, or two, of a semaphore that is resized.
 	permits  = bounds{"Callers": `{"a", "b"}`, "Wants": "1", "Limits": "{1, 2}", "MaxLog": "6"}
 	together = permits.with(bounds{"Wants": "2", "Limits": "{3, 4}", "MaxLog": "7"})
@@ -350,6 +352,14 @@ func runs() []run {
 		{name: "a commit comes late", module: "Commit", bounds: commit, refuted: "NothingIsAdrift"},
 		{name: "a caller is told", module: "Commit", bounds: commit, refuted: "NothingIsTold"},
 
+		{name: "two callers set and remove a barrier", module: "Repeat", bounds: repeat, holds: []string{"AnsweredCallsDoNothing"}},
+		{
+			name: "a recipe looks while its old session lives", module: "Repeat", bounds: repeat,
+			mistake: "looks while the session lives", refuted: "AnsweredCallsDoNothing",
+		},
+		{name: "somebody else is answered meanwhile", module: "Repeat", bounds: repeat, refuted: "NobodyComesBetween"},
+		{name: "a session is closed whose write is adrift", module: "Repeat", bounds: repeat, refuted: "NothingIsClosed"},
+
 		{name: "two sidecars hand out numbers", module: "Sequence", bounds: sequence, holds: []string{"EachNumberOnce", "NumbersGrow"}},
 		{
 			name: "a write that checks no version", module: "Sequence", bounds: sequence,
@@ -400,7 +410,7 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Sequence"} {
+	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Repeat", "Sequence"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
