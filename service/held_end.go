@@ -122,9 +122,9 @@ func gaveUp(ctx context.Context, from caller.Caller, began time.Time) bool {
 		(!bounded || time.Until(deadline) > almostDue+time.Since(began)/clocks)
 }
 
-// stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up or
-// has left, those alone do who asked for this very hold over other connections. One that does not hear of the end may count on
-// anything, whether it was told or not.
+// stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up, those
+// alone do who asked for this very hold over other connections. Where it has left, those do as well who asked for its lease. One that does
+// not hear of the end may count on anything, whether it was told or not.
 func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 	if errors.Is(why, errHoldStopped) {
 		s.lease.end(why) // its own stream may not have noticed yet
@@ -137,7 +137,7 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		end = trace.Released
 	}
 	s.told.close(end)
-	if s.gaveUp || isClosed(s.caller.Left()) {
+	if s.gaveUp {
 		s.counting = s.told.noted()
 		delete(s.counting, s.caller.Ending)
 		return

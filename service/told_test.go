@@ -200,26 +200,31 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Whoever asked for a hold over another connection counts on it, though the process that acquired it has died.
+// Whoever asked for a hold over another connection, or for its lease, counts on it, though the process that acquired it has died.
 func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 10*time.Second, 500*time.Millisecond })
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	asked, unasked := s.open(s.callers, &leasev1.OpenRequest{}), s.open(s.callers, &leasev1.OpenRequest{})
 	dying, die := s.dialLeaving()
-	held := s.hold(dying, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	counts := s.toldValid(s.callers, held.hold)
-	unasked := s.hold(dying, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
-	_, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id})
+	held := s.hold(dying, &lockv1.AcquireRequest{Name: "orders", LeaseId: asked.id})
+	s.hold(dying, &lockv1.AcquireRequest{Name: "of-the-lease", LeaseId: asked.id})
+	alone := s.hold(dying, &lockv1.AcquireRequest{Name: "others", LeaseId: unasked.id})
+	began := time.Now()
+	told, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: asked.id})
 	s.must(err)
-	s.toldValid(dying, unasked.hold)
+	ofLease := began.Add(told.GetValidFor().AsDuration())
+	ofHold := s.toldValid(s.callers, held.hold)
+	s.toldValid(dying, alone.hold)
 	die()
 	s.awaitContenders("others", 0)
-	if left := time.Until(counts); left < time.Second {
+	if left := time.Until(ofLease); left < time.Second {
 		t.Errorf("a lock that nobody else asked for is free only %v before the end of what its dead holder was told", left)
 	}
-	s.awaitContenders("orders", 0)
-	if left := time.Until(counts); left > 0 {
-		t.Errorf("the lock is free while somebody may count on it for %v more", left)
+	for name, counts := range map[string]time.Time{"of-the-lease": ofLease, "orders": ofHold} {
+		s.awaitContenders(name, 0)
+		if left := time.Until(counts); left > 0 {
+			t.Errorf("lock %s is free while somebody may count on it for %v more", name, left)
+		}
 	}
 }
 

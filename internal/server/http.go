@@ -102,6 +102,7 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 // serving serves the listener, and what goes on inside of the process.
 func (h *httpListener) serving(serve func(net.Listener) error) func(net.Listener) error {
 	return func(listener net.Listener) error {
+		listener = caller.Observed(listener)
 		var group errgroup.Group
 		group.Go(func() error { return h.grpc.Serve(h.inside) })
 		group.Go(func() error {
@@ -259,7 +260,7 @@ func (l *link) open(to *inside) (*grpc.ClientConn, error) {
 	l.onward, err = grpc.NewClient("passthrough:inside",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestAnswer)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to.dial(ctx, identity) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to.dial(ctx, identity, l.conn) }))
 	return l.onward, err
 }
 
@@ -293,10 +294,11 @@ func newInside() *inside {
 	return &inside{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}
 }
 
-func (i *inside) dial(ctx context.Context, identity string) (net.Conn, error) {
+// dial makes a connection on which a caller goes on who came over another one.
+func (i *inside) dial(ctx context.Context, identity string, outer net.Conn) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case i.arrivals <- caller.Vouched{Conn: theirs, Identity: identity}:
+	case i.arrivals <- caller.Vouch(theirs, identity, outer):
 		return ours, nil
 	case <-i.closed:
 		return nil, net.ErrClosed

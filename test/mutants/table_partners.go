@@ -18,4 +18,16 @@ var partners = []Mutant{
 		ID: "B4", Bug: "what was not answered is asked again while the session that sent it first lives",
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsRepeatedIsNotDoneTwice", Complaint: "a barrier that others have set"}},
 	},
+	{
+		ID: "B5", Bug: "a caller over HTTP counts as gone when the sidecar ends its connection",
+		Catchers: []Catcher{{
+			Package: "internal/server", Test: "TestACallerOverHTTPLeavesWithItsOwnConnection", Complaint: "counts as one that has left",
+		}},
+	},
+	{
+		ID: "B6", Bug: "a holder dies, and the sidecar does not wait for the caller that asked for its lease over another connection",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor", Complaint: "lock of-the-lease is free while",
+		}},
+	},
 }
