@@ -59,7 +59,9 @@ func (c *rawConn) Read(buffer []byte) (int, error) {
 // Write looks for the peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that
 // comes late then finds the socket as if it had timed out.
 func (c *rawConn) Write(buffer []byte) (int, error) {
-	c.lookForFin()
+	if socket, ok := c.Conn.(*net.TCPConn); ok && holdsFor(socket, finReceived) {
+		c.ending.close()
+	}
 	n, err := c.Conn.Write(buffer)
 	if errors.Is(err, syscall.ECONNRESET) {
 		c.classify(err)
@@ -68,16 +70,9 @@ func (c *rawConn) Write(buffer []byte) (int, error) {
 }
 
 func (c *rawConn) Close() error {
-	c.lookForFin() // what lies above may have read its peer's farewell, and not the socket's end
 	c.ending.lose()
 	c.slot.Leave()
 	return c.Conn.Close()
-}
-
-func (c *rawConn) lookForFin() {
-	if socket, ok := c.Conn.(*net.TCPConn); ok && holdsFor(socket, finReceived) {
-		c.ending.close()
-	}
 }
 
 // classify decides what an error of the socket says about the peer. On this machine a reset is the peer's kernel speaking;
@@ -132,24 +127,3 @@ func (c *tlsConn) Read(buffer []byte) (int, error) {
 	}
 	return n, err
 }
-
-// Observed has the connections of a listener note how they end, below what is spoken over them. Their calls go on inside of the process.
-func Observed(listener net.Listener) net.Listener { return observer{listener} }
-
-type observer struct{ net.Listener }
-
-// Accept implements net.Listener.
-func (o observer) Accept() (net.Conn, error) {
-	conn, err := o.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &rawConn{Conn: conn, ending: newEnding(), slot: noSlot{}, local: isLocal(conn)}, nil
-}
-
-// noSlot is of a connection that its listener counts.
-type noSlot struct{}
-
-func (noSlot) Identify(string) error { return nil }
-func (noSlot) Pace()                 {}
-func (noSlot) Leave()                {}

@@ -97,6 +97,27 @@ func TestAnEndOfFileWithoutAFinIsSilence(t *testing.T) {
 	same(t, "silent", conn.ending.silent(), true)
 }
 
+// A library for HTTP, or a proxy, closes its connection while its caller counts on what it was told.
+func TestACallerOverHTTPHasNotLeftWhoeverEndsItsConnection(t *testing.T) {
+	for _, end := range []func(ours, theirs net.Conn) error{
+		func(ours, _ net.Conn) error { return ours.Close() },
+		func(_, theirs net.Conn) error { return theirs.Close() },
+	} {
+		ours, theirs := net.Pipe()
+		handshake := Handshake{Admit: func(io.Closer) (Slot, error) { return roomy{}, nil }}
+		conn, info, err := handshake.ServerHandshake(Vouched{Conn: ours, Identity: "dns:app.test"})
+		must(t, err)
+		must(t, end(conn, theirs))
+		_, err = conn.Read(make([]byte, 1))
+		same(t, "ended", err != nil, true)
+		select {
+		case <-info.(Caller).Left():
+			t.Error("the caller counts as one that has left")
+		default:
+		}
+	}
+}
+
 // connected are both ends of a TCP connection, which are closed with the test.
 func connected(t *testing.T) (client, socket *net.TCPConn) {
 	t.Helper()

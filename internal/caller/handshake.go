@@ -3,7 +3,6 @@ package caller
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -28,22 +27,13 @@ type Handshake struct {
 	Admit     func(silent io.Closer) (Slot, error) // lets a connection in, or not; silent is one that has to show yet whose it is, else nil
 }
 
-// A Vouched is a connection inside of the process, whose caller has shown already who it is over another one. The caller has left when that
-// one has been closed by its peer: how the one inside ends says nothing.
+// A Vouched is a connection inside of the process, whose caller has shown already who it is, over HTTP. How either connection ends says
+// nothing about the caller: libraries for HTTP, and proxies, close theirs while callers go on counting on what they were told.
+// So nothing is held over one.
 type Vouched struct {
 	net.Conn
 
 	Identity string
-
-	ending *Ending // of that other one
-}
-
-// Vouch is a connection inside of the process for one of a listener that is Observed, with TLS over it or without.
-func Vouch(inside net.Conn, identity string, outer net.Conn) Vouched {
-	if secure, ok := outer.(*tls.Conn); ok {
-		outer = secure.NetConn()
-	}
-	return Vouched{inside, identity, outer.(*rawConn).ending}
 }
 
 // A Slot is the place of one connection among those that were let in.
@@ -83,7 +73,7 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 		return raw, caller, err
 	}
 	if vouched, ok := raw.Conn.(Vouched); ok {
-		return raw, Caller{Identity: vouched.Identity, Ending: vouched.ending}, nil
+		return raw, Caller{Identity: vouched.Identity, Ending: newEnding()}, nil
 	}
 	if h.Secure == nil {
 		return raw, Caller{Identity: policy.Loopback}, nil

@@ -102,7 +102,6 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 // serving serves the listener, and what goes on inside of the process.
 func (h *httpListener) serving(serve func(net.Listener) error) func(net.Listener) error {
 	return func(listener net.Listener) error {
-		listener = caller.Observed(listener)
 		var group errgroup.Group
 		group.Go(func() error { return h.grpc.Serve(h.inside) })
 		group.Go(func() error {
@@ -260,7 +259,7 @@ func (l *link) open(to *inside) (*grpc.ClientConn, error) {
 	l.onward, err = grpc.NewClient("passthrough:inside",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestAnswer)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to.dial(ctx, identity, l.conn) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to.dial(ctx, identity) }))
 	return l.onward, err
 }
 
@@ -294,11 +293,10 @@ func newInside() *inside {
 	return &inside{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}
 }
 
-// dial makes a connection on which a caller goes on who came over another one.
-func (i *inside) dial(ctx context.Context, identity string, outer net.Conn) (net.Conn, error) {
+func (i *inside) dial(ctx context.Context, identity string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case i.arrivals <- caller.Vouch(theirs, identity, outer):
+	case i.arrivals <- caller.Vouched{Conn: theirs, Identity: identity}:
 		return ours, nil
 	case <-i.closed:
 		return nil, net.ErrClosed

@@ -144,31 +144,24 @@ func TestATokenThatIsReplacedCountsAtOnce(t *testing.T) {
 	same(t, "with a token that is refused in the file", fresh, http.StatusOK)
 }
 
-// onHTTPS has a probe serve HTTPS, for callers who trust in this way and have this certificate.
-func onHTTPS(t *testing.T) (func(*Options), *tls.Config, tls.Certificate) {
-	t.Helper()
+func TestOverHTTPSOnlyCertificatesAreLetIn(t *testing.T) {
+	t.Parallel()
 	authority, folder := newAuthority(t), t.TempDir()
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
-	config := &tls.Config{RootCAs: authority.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
-	return func(o *Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files }, config, authority.Sign(someCaller())
-}
-
-func TestOverHTTPSOnlyCertificatesAreLetIn(t *testing.T) {
-	t.Parallel()
-	secure, config, certificate := onHTTPS(t)
-	p := newProbe(t, secure)
+	p := newProbe(t, func(o *Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files })
 	met := make(chan caller.Caller, 2)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
 	url := "https://" + p.server.HTTPAddress() + lockv1.LockService_Get_FullMethodName
+	config := &tls.Config{RootCAs: authority.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
 	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config}}).Get(url)
 	if err == nil {
 		response.Body.Close()
 		t.Error("served without a certificate")
 	}
 
-	config.Certificates = []tls.Certificate{certificate}
+	config.Certificates = []tls.Certificate{authority.Sign(someCaller())}
 	for _, modern := range []bool{false, true} {
 		transport := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: modern, DisableKeepAlives: true}
 		code, answer := posted(t, &http.Client{Transport: transport}, url, `{}`, "Host: sidecar.test")
@@ -178,55 +171,6 @@ func TestOverHTTPSOnlyCertificatesAreLetIn(t *testing.T) {
 	code, _ := posted(t, &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}, url, `{}`,
 		"Host: sidecar.test", "Origin: https://elsewhere.example")
 	same(t, "a page of elsewhere", code, http.StatusForbidden)
-}
-
-// A caller over HTTP counts on what it was told until its own connection is closed by its kernel, and not by the sidecar.
-func TestACallerOverHTTPLeavesWithItsOwnConnection(t *testing.T) {
-	t.Parallel()
-	for _, secure := range []bool{false, true} {
-		for _, leaves := range []bool{true, false} {
-			t.Run(fmt.Sprintf("secure %v, leaves %v", secure, leaves), func(t *testing.T) {
-				t.Parallel()
-				serve, config, scheme, host := onLoopback(t), (*tls.Config)(nil), "http://", "127.0.0.1"
-				if secure {
-					var certificate tls.Certificate
-					serve, config, certificate = onHTTPS(t)
-					config.Certificates, scheme, host = []tls.Certificate{certificate}, "https://", config.ServerName
-				}
-				p, client := newProbe(t, serve), &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
-				met := make(chan caller.Caller, 1)
-				p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
-				code, _ := posted(t, client, scheme+p.server.HTTPAddress()+lockv1.LockService_Get_FullMethodName, `{}`, "Host: "+host)
-				same(t, "code", code, http.StatusOK)
-				from := receive(t, met)
-				if leaves {
-					client.CloseIdleConnections()
-					receive(t, from.Left())
-					return
-				}
-				fillHTTP(t, p.server.HTTPAddress())
-				for ends := within(t); !from.FellSilent(); time.Sleep(time.Millisecond) {
-					select {
-					case <-from.Left():
-						t.Fatal("the caller counts as one that has left, and its connection was closed by the sidecar")
-					case <-ends.Done():
-						t.Fatal("its connection is open")
-					default:
-					}
-				}
-			})
-		}
-	}
-}
-
-// fillHTTP makes connections that ask for nothing, so that the oldest idle ones are ended.
-func fillHTTP(t *testing.T, address string) {
-	t.Helper()
-	for range mostCallersHTTP + 1 {
-		conn, err := net.Dial("tcp", address)
-		must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-	}
 }
 
 func TestOverHTTPOnlyCallersWhoShowWhoTheyAreAreServed(t *testing.T) {

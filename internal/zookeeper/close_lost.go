@@ -71,6 +71,14 @@ func (s *Session) expiry() instant {
 	return s.proof.deadline.add(s.proof.reserve())
 }
 
+// A closing is how a session is closed at a server.
+type closing struct {
+	dial, answers time.Duration // how long each may take
+	newest        int64         // the state that the server must have: an older one may not know the session
+}
+
+var closingLate = closing{dial: lateClosingDial, answers: lateClosingTime}
+
 // closeLateAt is closeAt, of few sessions at once.
 func (s *Session) closeLateAt(ctx context.Context, server string) (taken bool, err error) {
 	leave, err := s.client.lateClosings.enter(ctx.Done())
@@ -78,25 +86,38 @@ func (s *Session) closeLateAt(ctx context.Context, server string) (taken bool, e
 		return false, err
 	}
 	defer leave()
-	return s.closeAt(ctx, server)
+	return s.closeAt(ctx, server, closingLate)
 }
 
 // closeFor closes the session at one server after the other until it is closed, or the other session has ended. What a server has of it
-// that stands still is refused from then on.
+// that stands still is refused from then on. Each server gets the time that sessions give it.
 func (s *Session) closeFor(ctx context.Context, other *Session) error {
-	for servers := s.client.serversFrom(other.server()); ; servers = append(servers[1:], servers[0]) {
-		_, err := s.closeAt(ctx, servers[0])
-		if err == nil || ctx.Err() != nil || other.Err() != nil {
-			return errors.Join(context.Cause(ctx), other.Err())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.client.work.Go(func() {
+		select {
+		case <-other.Done():
+			cancel(other.Err())
+		case <-ctx.Done():
 		}
-		pause(ctx, s.client.upTo(20*time.Millisecond)+time.Millisecond)
+	})
+	how := closing{dial: min(time.Second, other.serverTimeout()), answers: other.serverTimeout(), newest: s.client.shown.zxid.Load()}
+	servers := s.client.serversFrom(other.server())
+	for failures := 0; ctx.Err() == nil; failures++ {
+		_, err := s.closeAt(ctx, servers[failures%len(servers)], how)
+		if err == nil {
+			return nil
+		}
+		s.log.Debug("the reader's old session is not closed yet", zap.Error(err))
+		pause(ctx, s.client.retryPause(failures))
 	}
+	return context.Cause(ctx)
 }
 
 // closeAt comes back to the session and closes it, at one server and in one write, so that no server gets the one without the other. It
 // says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
 // no such session any more.
-func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err error) {
+func (s *Session) closeAt(ctx context.Context, server string, how closing) (taken bool, err error) {
 	if s.client.silentServers.avoids(server) {
 		return false, errSilent
 	}
@@ -105,7 +126,7 @@ func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err e
 			s.client.silentServers.note(server, !silent)
 		}
 	}()
-	dialing, cancel := context.WithTimeout(ctx, lateClosingDial)
+	dialing, cancel := context.WithTimeout(ctx, how.dial)
 	defer cancel()
 	conn, err := s.client.connect(dialing, server)
 	if err != nil {
@@ -113,8 +134,8 @@ func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err e
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(lateClosingTime))
-	if _, err := conn.Write(s.closeFrames()); err != nil {
+	_ = conn.SetDeadline(time.Now().Add(how.answers))
+	if _, err := conn.Write(s.closeFrames(how.newest)); err != nil {
 		return true, err
 	}
 	err = awaitCloseReply(conn)
@@ -128,11 +149,12 @@ func timedOut(err error) bool {
 
 // closeFrames are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if
 // only the handshake is heeded, the session is to last no longer for it than it must.
-func (s *Session) closeFrames() []byte {
+func (s *Session) closeFrames(newest int64) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := append(handshakeFrame(s.id, 0, s.password[:]), s.auth...)
-	return append(b, closeFrame()...)
+	b := handshakeFrame(s.id, 0, s.password[:])
+	binary.BigEndian.PutUint64(b[connectZxid:], uint64(newest))
+	return append(append(b, s.auth...), closeFrame()...)
 }
 
 // handshakeFrame asks for a session, or for a new one if the id is 0.

@@ -81,6 +81,23 @@ func TestALostCommitIsNotCarriedOutOnceTheReaderGoesOn(t *testing.T) {
 	}
 }
 
+// A directory that was made and has gone since does not come back.
+func TestALostDirectoryIsNotMadeOnceTheReaderGoesOn(t *testing.T) {
+	l := newLate(t)
+	const path = "/sidekeeper/late-directory"
+	l.attach()
+	l.stall()
+	if err := l.MakeDirectory(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, l.near, recipes.Delete(path, 0))
+	l.pass()
+	settle(t, l.near, "/sidekeeper")
+	if _, err := l.near.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("a directory that was removed has come back: %v", err)
+	}
+}
+
 // losing counts the commits whose outcome a recipe does not hear of. Before the first one, something happens.
 type losing struct {
 	recipes.Store

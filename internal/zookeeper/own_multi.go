@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -57,7 +58,12 @@ type result struct {
 
 // multi carries out all the operations or none; a *recipes.Refusal says which was refused.
 func (s *Session) multi(operations ...operation) ([]result, error) {
-	request := ownRequest{kind: opMulti, most: replyHead + operationBytes}
+	return s.multiUnless(nil, operations...)
+}
+
+// multiUnless is multi, which is not sent any more once something has happened.
+func (s *Session) multiUnless(happened *atomic.Bool, operations ...operation) ([]result, error) {
+	request := ownRequest{kind: opMulti, most: replyHead + operationBytes, unless: happened}
 	for _, each := range operations {
 		request.body = each.appendTo(appendOperation(request.body, each.kind, false))
 		request.most += each.mostResult()

@@ -33,6 +33,8 @@ type ownRequest struct {
 	body []byte
 	most int // the longest answer, head and all, if it may be longer than leaseAnswer
 
+	unless *atomic.Bool // it is not sent once that is set; nil for one that always is
+
 	answer []byte
 	err    error // as the library would have it
 }
@@ -66,7 +68,8 @@ func (b *batch) take(request *ownRequest, answer []byte, err error) {
 func (w *wire) send(b *batch) bool {
 	w.writing <- struct{}{}
 	defer func() { <-w.writing }()
-	if w.session.fenced.Load() || !w.welcomed.Load() {
+	withdrawn := b.requests[0].unless != nil && b.requests[0].unless.Load()
+	if withdrawn || w.session.fenced.Load() || !w.welcomed.Load() {
 		return false
 	}
 	b.known = w.session.client.shown.zxid.Load()

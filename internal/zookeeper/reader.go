@@ -39,7 +39,7 @@ type view struct {
 	listings  sharedRequests[[]string]
 	catchings sharedRequests[struct{}]
 
-	unanswered atomic.Int64 // writes that were sent, or are about to be, and not answered
+	unanswered atomic.Int64 // writes that may have been sent and were not answered
 }
 
 // run keeps a view until ctx ends.
@@ -216,7 +216,7 @@ type watchedNode struct {
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the
 // outcome unknown, and a view that ends does. Neither is carried out after a later request of the reader's.
-func write[T any](r *reader, a asker, operation string, request func(*Session) (T, error)) (T, error) {
+func write[T any](r *reader, a asker, operation string, request func(s *Session, withdrawn *atomic.Bool) (T, error)) (T, error) {
 	var none T
 	for {
 		v, changed := r.current()
@@ -226,17 +226,12 @@ func write[T any](r *reader, a asker, operation string, request func(*Session) (
 			}
 			continue
 		}
-		var gone atomic.Bool
+		var withdrawn atomic.Bool // or it would be sent behind the back of an asker that has gone, who may ask anew
 		answer := launchWrite(v, func() (T, error) {
-			return call(a.ctx, v.session, operation, func(*zk.Conn) (T, error) {
-				if gone.Load() { // it was refused for now, and is not sent again behind the back of who may ask anew
-					return none, errUnsent
-				}
-				return request(v.session)
-			})
+			return call(a.ctx, v.session, operation, func(*zk.Conn) (T, error) { return request(v.session, &withdrawn) })
 		})
 		if err := a.wait(answer.done); err != nil {
-			gone.Store(true)
+			withdrawn.Store(true)
 			return none, unknown(err)
 		}
 		switch err := answer.err; {
@@ -257,7 +252,7 @@ func launchWrite[T any](v *view, request func() (T, error)) *future[T] {
 	return newFuture[T]().launch(v.session, func() (T, error) {
 		v.unanswered.Add(1)
 		value, err := request()
-		if unsent := errors.Is(err, errUnsent); unsent || !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrSessionEnded) {
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrSessionEnded) {
 			v.unanswered.Add(-1)
 		}
 		return value, err

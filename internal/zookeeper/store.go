@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,8 +24,8 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 	if err := t.reader.admit(a, changes...); err != nil {
 		return nil, err
 	}
-	nodes, err := write(t.reader, a, "multi", func(s *Session) ([]recipes.Node, error) {
-		results, err := s.multi(operations...)
+	nodes, err := write(t.reader, a, "multi", func(s *Session, withdrawn *atomic.Bool) ([]recipes.Node, error) {
+		results, err := s.multiUnless(withdrawn, operations...)
 		if err != nil {
 			return nil, err
 		}

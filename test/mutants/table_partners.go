@@ -19,9 +19,9 @@ var partners = []Mutant{
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsRepeatedIsNotDoneTwice", Complaint: "a barrier that others have set"}},
 	},
 	{
-		ID: "B5", Bug: "a caller over HTTP counts as gone when the sidecar ends its connection",
+		ID: "B5", Bug: "a caller over HTTP counts as gone when its connection ends",
 		Catchers: []Catcher{{
-			Package: "internal/server", Test: "TestACallerOverHTTPLeavesWithItsOwnConnection", Complaint: "counts as one that has left",
+			Package: "internal/caller", Test: "TestACallerOverHTTPHasNotLeftWhoeverEndsItsConnection", Complaint: "counts as one that has left",
 		}},
 	},
 	{

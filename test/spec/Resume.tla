@@ -129,14 +129,22 @@ Force(p, c) ==
   /\ Runs(p) /\ lease[p][c].stage = "holds" /\ lease' = [lease EXCEPT ![p][c].stage = "ends"]
   /\ UNCHANGED <<now, session, closing, journal, process, connected, left, opened, counts>>
 
-\* It is forgotten before anything of its end leaves the process, and its place goes when nobody counts on it any more.
+\* What a process notes of an end comes when its disk has it: the end is told meanwhile.
 Forget(p, c) ==
   /\ Runs(p)
   /\ \/ lease[p][c].stage = "ends" /\ lease' = [lease EXCEPT ![p][c].stage = "forgotten"]
-     \/ lease[p][c].stage = "closed" /\ Becomes(p, c, NoLease)
+     \/ lease[p][c].stage \in {"closed", "lost"} /\ Becomes(p, c, NoLease)
   /\ journal' = Forgotten(p, c)
   /\ UNCHANGED <<now, session, closing, process, connected, left, opened, counts>>
 
+\* The place of its hold goes when nobody counts on it any more, whether it has been forgotten or not.
+Drop(p, c) ==
+  /\ Runs(p) /\ lease[p][c].stage = "ends" /\ lease[p][c].told <= now
+  /\ session[lease[p][c].on].is = "open" /\ session[lease[p][c].on].place = c
+  /\ session' = [session EXCEPT ![lease[p][c].on].place = Nobody]
+  /\ UNCHANGED <<now, closing, journal, process, lease, connected, left, opened, counts>>
+
+\* Its session is closed, or another lease's, once it has been forgotten.
 Ends(p, c, mistaken) ==
   /\ lease[p][c].told <= now
   /\ lease[p][c].stage = "forgotten" \/ (mistaken /\ lease[p][c].stage = "ends")
@@ -158,8 +166,8 @@ Lose(p, c) ==
   /\ Runs(p) /\ lease[p][c].stage \in {"opened", "holds", "returns"}
   /\ \/ session[lease[p][c].on].is = "over"
      \/ lease[p][c].stage # "returns" /\ lease[p][c].proof # 0 /\ now >= lease[p][c].proof + T
-  /\ journal' = Forgotten(p, c) /\ Becomes(p, c, NoLease)
-  /\ UNCHANGED <<now, session, closing, process, connected, left, opened, counts>>
+  /\ lease' = [lease EXCEPT ![p][c].stage = "lost", ![p][c].beat = 0]
+  /\ UNCHANGED <<now, session, closing, journal, process, connected, left, opened, counts>>
 
 \* A connection that has gone is a caller that is dead, who counts on nothing.
 FindLeft(p, c) ==
@@ -228,7 +236,7 @@ Next ==
   \/ \E p \in Processes : Freeze(p) \/ Thaw(p) \/ Die(p) \/ Start(p)
   \/ \E p \in Processes, c \in Callers :
        \/ Open(p, c) \/ Note(p, c) \/ Grant(p, c) \/ Tell(p, c) \/ Send(p, c) \/ Answer(p, c) \/ GetNoAnswer(p, c)
-       \/ Release(p, c) \/ Force(p, c) \/ Forget(p, c) \/ SendClose(p, c) \/ GiveBack(p, c) \/ Lose(p, c) \/ FindLeft(p, c)
+       \/ Release(p, c) \/ Force(p, c) \/ Forget(p, c) \/ Drop(p, c) \/ SendClose(p, c) \/ GiveBack(p, c) \/ Lose(p, c) \/ FindLeft(p, c)
        \/ Believe(p, c) \/ Return(p, c) \/ \E by \in Callers : Resume(p, c, by)
 
 Spec == Init /\ [][Next]_variables
