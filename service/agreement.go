@@ -175,19 +175,21 @@ func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.Se
 	}
 	v := &voteStream{heldStream: newHeldStream[*recipes.Vote](a.services, stream), request: request, name: asked, all: all}
 	return v.run(stream.Context(), heldRecipe[*agreementv1.VoteResponse]{
-		heldParams: params, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
+		heldParams: params, heldWords: voteWords, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
 		awaitTurn: v.vote, early: true, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
 		end:     func(why error) { v.services.endHold(v.hold, why) },
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
 		gone:    func() { v.gone(context.WithoutCancel(stream.Context())) },
-		suspended: func(remaining time.Duration) *agreementv1.VoteResponse {
-			suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
-			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: suspended}}
-		},
-		resumed: func() *agreementv1.VoteResponse {
-			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-		},
 	})
+}
+
+var voteWords = heldWords[*agreementv1.VoteResponse]{
+	suspended: func(s *holdv1.Suspended) *agreementv1.VoteResponse {
+		return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *agreementv1.VoteResponse {
+		return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Resumed{Resumed: r}}
+	},
 }
 
 func (v *voteStream) vote(ctx context.Context) error {

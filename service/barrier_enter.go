@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -70,23 +69,22 @@ func (b *barrierService) Enter(request *barrierv1.EnterRequest, stream grpc.Serv
 	}
 	defer e.wait.leave()
 	return e.run(stream.Context(), heldRecipe[*barrierv1.EnterResponse]{
-		heldParams: params.heldParams, resource: of,
+		heldParams: params.heldParams, heldWords: enterWords, resource: of,
 		awaitTurn: e.awaitTurn, early: true, begin: e.begin, look: e.look,
-		removed:   errLockBroken,
-		end:       func(why error) { e.services.endHold(e.hold, why) },
-		letGo:     func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
-		gone:      func() { e.services.forgoHold(e.hold) },
-		suspended: suspendedEntry, resumed: resumedEntry,
+		removed: errLockBroken,
+		end:     func(why error) { e.services.endHold(e.hold, why) },
+		letGo:   func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
+		gone:    func() { e.services.forgoHold(e.hold) },
 	})
 }
 
-func suspendedEntry(remaining time.Duration) *barrierv1.EnterResponse {
-	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
-	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Suspended{Suspended: suspended}}
-}
-
-func resumedEntry() *barrierv1.EnterResponse {
-	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+var enterWords = heldWords[*barrierv1.EnterResponse]{
+	suspended: func(s *holdv1.Suspended) *barrierv1.EnterResponse {
+		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *barrierv1.EnterResponse {
+		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Resumed{Resumed: r}}
+	},
 }
 
 // awaitTurn takes a place and returns when enough stand at the barrier.

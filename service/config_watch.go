@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -126,7 +127,7 @@ func (w *keyWatch) next() *configv1.WatchResponse {
 		return &configv1.WatchResponse{Event: &configv1.WatchResponse_Synced{Synced: &configv1.Synced{}}}
 	case w.stale && !w.toldStale:
 		w.toldStale = true
-		return &configv1.WatchResponse{Event: &configv1.WatchResponse_Stale{Stale: &configv1.Stale{}}}
+		return &configv1.WatchResponse{Event: &configv1.WatchResponse_Stale{Stale: &holdv1.Stale{}}}
 	}
 	if changes := w.nextChanges(); len(changes.GetChanges()) > 0 {
 		return &configv1.WatchResponse{Event: &configv1.WatchResponse_Changes{Changes: changes}}

@@ -93,16 +93,17 @@ func campaignWords(of name) lockWords[*electionv1.CampaignResponse] {
 			elected := &electionv1.Elected{HoldId: holdID, Ticket: &holdv1.Ticket{Lock: of.text, FencingToken: token}}
 			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Elected{Elected: elected}}
 		},
-		suspended: func(remaining time.Duration) *electionv1.CampaignResponse {
-			suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
-			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Suspended{Suspended: suspended}}
-		},
-		resumed: func() *electionv1.CampaignResponse {
-			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-		},
-		requested: func(asked request) *electionv1.CampaignResponse {
-			event := &electionv1.YieldRequested{To: asked.to, RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_YieldRequested{YieldRequested: event}}
+		heldWords: heldWords[*electionv1.CampaignResponse]{
+			suspended: func(s *holdv1.Suspended) *electionv1.CampaignResponse {
+				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Suspended{Suspended: s}}
+			},
+			resumed: func(r *holdv1.Resumed) *electionv1.CampaignResponse {
+				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Resumed{Resumed: r}}
+			},
+			requested: func(asked request) *electionv1.CampaignResponse {
+				event := &electionv1.YieldRequested{To: asked.to, RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_YieldRequested{YieldRequested: event}}
+			},
 		},
 	}
 }

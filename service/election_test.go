@@ -199,7 +199,7 @@ func TestAnElectionIsTheLockOfItsName(t *testing.T) {
 		leader.sees("elected")
 		same(t, "a place named as Curator names it", strings.Contains(s.ensemble.memory.Names("/locks/orders")[0], "-latch-"), latch)
 		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id}).sees("FailedPrecondition ALREADY_CONTENDING")
-		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", Mode: lockv1.Mode_MODE_READ}).
+		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", Mode: holdv1.Mode_MODE_READ}).
 			sees("FailedPrecondition LOCK_KIND_MISMATCH")
 		holder := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "old"})
 		holder.sees("queued 1")
@@ -280,7 +280,7 @@ func TestAProclaimedValueIsShownAsLongAsTheTermLasts(t *testing.T) {
 	next.sees("candidate 1 behind a three")
 	waiting, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 	s.must(err)
-	early := &holdv1.Ticket{Lock: "orders", FencingToken: waiting.GetView().GetWaiters()[0].GetFencingToken()}
+	early := &holdv1.Ticket{Lock: "orders", FencingToken: waiting.GetView().GetWaiters()[0].GetToken()}
 	same(t, "Proclaim before the term", s.proclaim(early, "x"), "FailedPrecondition GUARD_LOST")
 	leader.cancel()
 	next.comesTo("elected")
@@ -453,8 +453,8 @@ func TestACandidateIsEndedByAnOperator(t *testing.T) {
 	all := s.candidates("a", "b")
 	view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 	s.must(err)
-	for i, of := range []*lockv1.Contender{view.GetView().GetWaiters()[0], view.GetView().GetHolders()[0]} {
-		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetFencingToken()})
+	for i, of := range []*holdv1.Contender{view.GetView().GetWaiters()[0], view.GetView().GetHolders()[0]} {
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetToken()})
 		same(t, "Break", outcome(err), "OK")
 		all[1-i].comesTo("Aborted LOCK_BROKEN")
 	}

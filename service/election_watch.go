@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
@@ -59,7 +60,7 @@ type observation struct {
 // learn takes over what is shown, and returns what is to be told; nil if that was told last. An earlier term than one that was seen was read
 // from a server that is behind: it says nothing but that.
 func (o *observation) learn(now shown[*lockView]) *electionv1.WatchResponse {
-	news := &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Stale{Stale: &electionv1.Stale{}}}
+	news := &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Stale{Stale: &holdv1.Stale{}}}
 	leader := leaderOnWire(o.of, now.view.Holders)
 	switch term := leader.GetTicket().GetFencingToken(); {
 	case now.stale:

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -69,14 +69,14 @@ func parseDuration(field string, value *durationpb.Duration, least, most time.Du
 }
 
 // modes are the wire's modes in the recipe's words.
-var modes = map[lockv1.Mode]recipes.Mode{
-	lockv1.Mode_MODE_UNSPECIFIED: recipes.Exclusive,
-	lockv1.Mode_MODE_EXCLUSIVE:   recipes.Exclusive,
-	lockv1.Mode_MODE_READ:        recipes.Read,
-	lockv1.Mode_MODE_WRITE:       recipes.Write,
+var modes = map[holdv1.Mode]recipes.Mode{
+	holdv1.Mode_MODE_UNSPECIFIED: recipes.Exclusive,
+	holdv1.Mode_MODE_EXCLUSIVE:   recipes.Exclusive,
+	holdv1.Mode_MODE_READ:        recipes.Read,
+	holdv1.Mode_MODE_WRITE:       recipes.Write,
 }
 
-func parseMode(value lockv1.Mode) (recipes.Mode, error) {
+func parseMode(value holdv1.Mode) (recipes.Mode, error) {
 	mode, known := modes[value]
 	if !known {
 		return 0, invalid("mode", value.String(), "EXCLUSIVE, READ or WRITE")
@@ -84,14 +84,14 @@ func parseMode(value lockv1.Mode) (recipes.Mode, error) {
 	return mode, nil
 }
 
-func modeOnWire(mode recipes.Mode) lockv1.Mode {
+func modeOnWire(mode recipes.Mode) holdv1.Mode {
 	switch mode {
 	case recipes.Read:
-		return lockv1.Mode_MODE_READ
+		return holdv1.Mode_MODE_READ
 	case recipes.Write:
-		return lockv1.Mode_MODE_WRITE
+		return holdv1.Mode_MODE_WRITE
 	default:
-		return lockv1.Mode_MODE_EXCLUSIVE
+		return holdv1.Mode_MODE_EXCLUSIVE
 	}
 }
 

@@ -43,6 +43,7 @@ func parseHeld(request heldRequest) (params heldParams, err error) {
 // A heldRecipe is what tells the held streams of one recipe from those of the others: its place, its turn and its words.
 type heldRecipe[M any] struct {
 	heldParams
+	heldWords[M]
 
 	resource resource   // what the stream is about
 	also     []resource // what else, if that is several
@@ -64,10 +65,6 @@ type heldRecipe[M any] struct {
 	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
 	letGo   func(ctx context.Context) // of a hold whose caller ends it by itself, before the place is left; may be nil
 	gone    func()                    // called when the ensemble has let go of the place of an ended hold; may be nil
-
-	suspended func(remaining time.Duration) M
-	resumed   func() M
-	requested func(asked request) M // tells what is asked of the holder; nil if nothing ever is, not even when the sidecar stops
 }
 
 // all is what the stream is about.

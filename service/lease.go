@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -122,7 +123,7 @@ type leaseStream[M any] struct {
 	began    time.Time
 	lease    *lease
 	box      *outbox[M]
-	words    func(leaseEvent) M
+	words    leaseWords[M]
 	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
 
 	asked   <-chan error // why the caller has it end, nil if it closes the lease; nil if only the stream's own end can say that
@@ -131,21 +132,25 @@ type leaseStream[M any] struct {
 	after   func()       // called when the lease has ended in the ensemble; may be nil
 }
 
-// A leaseEvent is one of its fields.
-type leaseEvent struct {
-	opened    *leasev1.Opened
-	suspended *leasev1.Suspended
-	resumed   *leasev1.Resumed
+// leaseWords are what such a stream says.
+type leaseWords[M any] struct {
+	heldWords[M]
+
+	opened func(*leasev1.Opened) M
 }
 
-func openWords(event leaseEvent) *leasev1.OpenResponse {
-	switch {
-	case event.opened != nil:
-		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: event.opened}}
-	case event.suspended != nil:
-		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Suspended{Suspended: event.suspended}}
-	}
-	return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: event.resumed}}
+var openWords = leaseWords[*leasev1.OpenResponse]{
+	opened: func(o *leasev1.Opened) *leasev1.OpenResponse {
+		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: o}}
+	},
+	heldWords: heldWords[*leasev1.OpenResponse]{
+		suspended: func(s *holdv1.Suspended) *leasev1.OpenResponse {
+			return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *leasev1.OpenResponse {
+			return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: r}}
+		},
+	},
 }
 
 // announce tells that the lease is open, before anything else is told of it.
@@ -153,7 +158,7 @@ func (s *leaseStream[M]) announce() {
 	opened := s.lease
 	s.box.put(topicPlace, func() (M, bool) {
 		event := &leasev1.Opened{LeaseId: opened.id, Ttl: durationpb.New(opened.session.Timeout()), Resumable: opened.resumable()}
-		return s.words(leaseEvent{opened: event}), opened.lost() == nil
+		return s.words.opened(event), opened.lost() == nil
 	})
 }
 
@@ -230,11 +235,11 @@ func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
 		if !suspended {
 			tells := s.warned && (s.lease.validFor() > 0 || s.lease.session.Asleep() && s.lease.lost() == nil)
 			s.warned = s.warned && !tells
-			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), tells
+			return s.words.resumed(&holdv1.Resumed{}), tells
 		}
 		remaining := s.lease.tell(caller.Of(ctx), s.lease.session.ValidFor())
 		s.warned = s.warned || remaining > 0
-		return s.words(leaseEvent{suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}), remaining > 0
+		return s.words.suspendedFor(remaining), remaining > 0
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -114,14 +115,18 @@ func (m *multiplex) open(request *leasev1.OpenRequest) (err error) {
 	return nil
 }
 
-func multiplexWords(event leaseEvent) *leasev1.MultiplexResponse {
-	switch {
-	case event.opened != nil:
-		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{Opened: event.opened}}
-	case event.suspended != nil:
-		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{Suspended: event.suspended}}
-	}
-	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: event.resumed}}
+var multiplexWords = leaseWords[*leasev1.MultiplexResponse]{
+	opened: func(o *leasev1.Opened) *leasev1.MultiplexResponse {
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{Opened: o}}
+	},
+	heldWords: heldWords[*leasev1.MultiplexResponse]{
+		suspended: func(s *holdv1.Suspended) *leasev1.MultiplexResponse {
+			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *leasev1.MultiplexResponse {
+			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: r}}
+		},
+	},
 }
 
 // read takes the caller's messages until it has no more, and says why the stream must end; nil if the caller closes it.

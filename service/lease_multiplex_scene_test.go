@@ -19,7 +19,6 @@ import (
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -187,12 +186,12 @@ func (c *carrier) read(known *carriers) {
 			known.mu.Lock()
 			known.known[of.Opened.GetLeaseId()] = c
 			known.mu.Unlock()
-			c.lease.add(openWords(leaseEvent{opened: of.Opened}), nil)
+			c.lease.add(openWords.opened(of.Opened), nil)
 		case *leasev1.MultiplexResponse_Suspended:
-			c.lease.add(openWords(leaseEvent{suspended: of.Suspended}), nil)
+			c.lease.add(openWords.suspended(of.Suspended), nil)
 			c.each(message)
 		case *leasev1.MultiplexResponse_Resumed:
-			c.lease.add(openWords(leaseEvent{resumed: of.Resumed}), nil)
+			c.lease.add(openWords.resumed(of.Resumed), nil)
 			c.each(message)
 		case *leasev1.MultiplexResponse_Event:
 			if found := c.find(of.Event.GetRequestId()); found != nil {
@@ -246,10 +245,17 @@ func statusIn(ended *leasev1.Ended) error {
 
 // begin starts a request, which ends when ctx does.
 func begin[M any](
-	ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, state func(*leasev1.MultiplexResponse) *M,
+	ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, words heldWords[*M],
 ) (*replayed[M], error) {
 	made := newReplayed[M](ctx)
-	request := &carried{end: func(err error) { made.add(nil, err) }, state: func(m *leasev1.MultiplexResponse) { made.add(state(m), nil) }}
+	request := &carried{end: func(err error) { made.add(nil, err) }}
+	request.state = func(m *leasev1.MultiplexResponse) {
+		if of := m.GetSuspended(); of != nil {
+			made.add(words.suspended(of), nil)
+		} else {
+			made.add(words.resumed(m.GetResumed()), nil)
+		}
+	}
 	request.event = func(event *leasev1.Event) {
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
@@ -310,13 +316,7 @@ func (l carriedLocks) Acquire(
 		return l.LockServiceClient.Acquire(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: request}}, (*leasev1.Event).GetAcquire,
-		func(m *leasev1.MultiplexResponse) *lockv1.AcquireResponse {
-			if of := m.GetSuspended(); of != nil {
-				return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: &lockv1.Suspended{Remaining: of.GetRemaining()}}}
-			}
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-		})
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: request}}, (*leasev1.Event).GetAcquire, acquireWords.heldWords)
 }
 
 // AcquireAll carries several locks.
@@ -328,14 +328,7 @@ func (l carriedLocks) AcquireAll(
 		return l.LockServiceClient.AcquireAll(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquireAll{AcquireAll: request}}, (*leasev1.Event).GetAcquireAll,
-		func(m *leasev1.MultiplexResponse) *lockv1.AcquireAllResponse {
-			if of := m.GetSuspended(); of != nil {
-				suspended := &lockv1.Suspended{Remaining: of.GetRemaining()}
-				return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: suspended}}
-			}
-			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-		})
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquireAll{AcquireAll: request}}, (*leasev1.Event).GetAcquireAll, acquireAllWords)
 }
 
 type carriedGroups struct {
@@ -351,14 +344,7 @@ func (g carriedGroups) Join(
 		return g.MembershipServiceClient.Join(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Join{Join: request}}, (*leasev1.Event).GetJoin,
-		func(m *leasev1.MultiplexResponse) *membershipv1.JoinResponse {
-			if of := m.GetSuspended(); of != nil {
-				suspended := &membershipv1.Suspended{Remaining: of.GetRemaining()}
-				return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: suspended}}
-			}
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
-		})
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Join{Join: request}}, (*leasev1.Event).GetJoin, joinWords)
 }
 
 type carriedSemaphores struct {
@@ -374,14 +360,8 @@ func (p carriedSemaphores) Acquire(
 		return p.SemaphoreServiceClient.Acquire(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: request}}, (*leasev1.Event).GetAcquirePermits,
-		func(m *leasev1.MultiplexResponse) *semaphorev1.AcquireResponse {
-			if of := m.GetSuspended(); of != nil {
-				suspended := &holdv1.Suspended{Remaining: of.GetRemaining()}
-				return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: suspended}}
-			}
-			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-		})
+	start := &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: request}}
+	return begin(ctx, on, start, (*leasev1.Event).GetAcquirePermits, permitsWords)
 }
 
 type carriedElections struct {
@@ -397,14 +377,8 @@ func (e carriedElections) Campaign(
 		return e.ElectionServiceClient.Campaign(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Campaign{Campaign: request}}, (*leasev1.Event).GetCampaign,
-		func(m *leasev1.MultiplexResponse) *electionv1.CampaignResponse {
-			if of := m.GetSuspended(); of != nil {
-				suspended := &holdv1.Suspended{Remaining: of.GetRemaining()}
-				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Suspended{Suspended: suspended}}
-			}
-			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-		})
+	start := &leasev1.Start{Request: &leasev1.Start_Campaign{Campaign: request}}
+	return begin(ctx, on, start, (*leasev1.Event).GetCampaign, campaignWords(name{}).heldWords)
 }
 
 type carriedBarriers struct {
@@ -420,13 +394,7 @@ func (b carriedBarriers) Enter(
 		return b.BarrierServiceClient.Enter(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter,
-		func(m *leasev1.MultiplexResponse) *barrierv1.EnterResponse {
-			if of := m.GetSuspended(); of != nil {
-				return suspendedEntry(of.GetRemaining().AsDuration())
-			}
-			return resumedEntry()
-		})
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter, enterWords)
 }
 
 // carried has what these callers begin on a lease stand on its stream, while multiplexed.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -72,11 +73,10 @@ type lockStream[M any] struct {
 
 // lockWords are what such a stream says.
 type lockWords[M any] struct {
-	queued    func(turn recipes.Turn, delay time.Duration) (ageless proto.Message, event func() M) // of which the first tells one from another
-	granted   func(holdID string, token int64) M
-	suspended func(remaining time.Duration) M
-	resumed   func() M
-	requested func(asked request) M
+	heldWords[M]
+
+	queued  func(turn recipes.Turn, delay time.Duration) (ageless proto.Message, event func() M) // of which the first tells one from another
+	granted func(holdID string, token int64) M
 }
 
 // Acquire waits for the lock and holds it.
@@ -107,13 +107,12 @@ func runLock[M any](
 	a.lock.Delay = params.delay
 	defer a.wait.leave()
 	return a.run(stream.Context(), heldRecipe[*M]{
-		heldParams: params.heldParams, resource: of,
+		heldParams: params.heldParams, heldWords: words.heldWords, resource: of,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
-		end:       func(why error) { services.endLocks(a.hold, why) },
-		gone:      func() { services.forgoHold(a.hold) },
-		letGo:     func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },
-		suspended: words.suspended, resumed: words.resumed, requested: words.requested,
+		end:   func(why error) { services.endLocks(a.hold, why) },
+		gone:  func() { services.forgoHold(a.hold) },
+		letGo: func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },
 	})
 }
 
@@ -128,16 +127,16 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 		granted := &lockv1.Granted{HoldId: holdID, FencingToken: token}
 		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}
 	},
-	suspended: func(remaining time.Duration) *lockv1.AcquireResponse {
-		suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: suspended}}
-	},
-	resumed: func() *lockv1.AcquireResponse {
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-	},
-	requested: func(asked request) *lockv1.AcquireResponse {
-		event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
+	heldWords: heldWords[*lockv1.AcquireResponse]{
+		suspended: func(s *holdv1.Suspended) *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: r}}
+		},
+		requested: func(asked request) *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
+		},
 	},
 }
 
@@ -280,8 +279,8 @@ func (a *lockStream[M]) look(ctx context.Context) (nodeState, error) {
 }
 
 // queued is how the lock stands for one who waits, for others or, ahead of all, for a delay; without ages where that is asked for.
-func queued(turn recipes.Turn, delay time.Duration, ages bool) *lockv1.Queued {
-	queued := &lockv1.Queued{Position: int32(turn.Position)}
+func queued(turn recipes.Turn, delay time.Duration, ages bool) *holdv1.Queued {
+	queued := &holdv1.Queued{Position: int32(turn.Position)}
 	if delay > 0 {
 		queued.LockDelay = durationpb.New(delay)
 	}
@@ -289,7 +288,7 @@ func queued(turn recipes.Turn, delay time.Duration, ages bool) *lockv1.Queued {
 		if !ages {
 			holder.Age = 0
 		}
-		queued.Holders = append(queued.Holders, contenderOnWire(holder))
+		queued.Holders = append(queued.Holders, lockContender(holder))
 	}
 	return queued
 }

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -88,27 +88,24 @@ func (l *lockService) AcquireAll(
 	}
 	defer a.wait.leave()
 	return a.run(stream.Context(), heldRecipe[*lockv1.AcquireAllResponse]{
-		heldParams: params.heldParams, resource: of[0], also: of[1:],
+		heldParams: params.heldParams, heldWords: acquireAllWords, resource: of[0], also: of[1:],
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
-		end:       func(why error) { a.services.endLocks(a.hold, why) },
-		gone:      func() { a.services.forgoHold(a.hold) },
-		suspended: suspendedLocks, resumed: resumedLocks, requested: requestedLocks,
+		end:  func(why error) { a.services.endLocks(a.hold, why) },
+		gone: func() { a.services.forgoHold(a.hold) },
 	})
 }
 
-func suspendedLocks(remaining time.Duration) *lockv1.AcquireAllResponse {
-	suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
-	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: suspended}}
-}
-
-func resumedLocks() *lockv1.AcquireAllResponse {
-	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-}
-
-func requestedLocks(asked request) *lockv1.AcquireAllResponse {
-	event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_RevocationRequested{RevocationRequested: event}}
+var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
+	suspended: func(s *holdv1.Suspended) *lockv1.AcquireAllResponse {
+		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *lockv1.AcquireAllResponse {
+		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: r}}
+	},
+	requested: func(asked request) *lockv1.AcquireAllResponse {
+		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
+	},
 }
 
 // awaitTurn takes a place in each queue and returns when all are granted.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -144,7 +145,7 @@ func TestDelaysHaveRules(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	reading := delay(time.Second)
-	reading.Mode = lockv1.Mode_MODE_READ
+	reading.Mode = holdv1.Mode_MODE_READ
 	for _, c := range []struct {
 		request *lockv1.AcquireRequest
 		want    string

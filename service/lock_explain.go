@@ -94,7 +94,7 @@ func (e *explaining) onWire() *lockv1.ExplainResponse {
 
 func (e *explaining) party(lock string, contender recipes.Contender) *lockv1.Party {
 	waiting := e.Waiting[contender.Session]
-	party := &lockv1.Party{Contender: contenderOnWire(contender), Lease: waiting.Lease}
+	party := &lockv1.Party{Contender: lockContender(contender), Lease: waiting.Lease}
 	for _, wanted := range waiting.Locks {
 		if wanted != lock {
 			party.WaitsFor = append(party.WaitsFor, wanted)

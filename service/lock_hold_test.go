@@ -124,7 +124,7 @@ func TestBreakEndsAWaiterToo(t *testing.T) {
 	b.sees("queued 1")
 	view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 	s.must(err)
-	token := view.GetView().GetWaiters()[0].GetFencingToken()
+	token := view.GetView().GetWaiters()[0].GetToken()
 	_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token})
 	s.must(err)
 	b.sees("Aborted LOCK_BROKEN")

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -75,9 +76,9 @@ func TestCancelFreesThePlaceOfAHolderAndOfAWaiter(t *testing.T) {
 func TestReadersHoldTogetherAndAWriterAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	one := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: lockv1.Mode_MODE_READ})
-	two := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: lockv1.Mode_MODE_READ})
-	writer := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: lockv1.Mode_MODE_WRITE})
+	one := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: holdv1.Mode_MODE_READ})
+	two := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: holdv1.Mode_MODE_READ})
+	writer := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: holdv1.Mode_MODE_WRITE})
 	writer.sees("queued 2")
 	one.cancel()
 	two.cancel()
@@ -92,7 +93,7 @@ func TestWaitingEndsWithItsOwnStatus(t *testing.T) {
 	}{
 		"tried once":     {&lockv1.AcquireRequest{Name: "orders", WaitTimeout: durationpb.New(0)}, "FailedPrecondition LOCK_HELD"},
 		"timed out":      {&lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(50 * time.Millisecond)}, "DeadlineExceeded WAIT_TIMEOUT"},
-		"the other kind": {&lockv1.AcquireRequest{Name: "orders", Mode: lockv1.Mode_MODE_READ}, "FailedPrecondition LOCK_KIND_MISMATCH"},
+		"the other kind": {&lockv1.AcquireRequest{Name: "orders", Mode: holdv1.Mode_MODE_READ}, "FailedPrecondition LOCK_KIND_MISMATCH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -41,20 +41,12 @@ func (s *Services) lookAtLock(ctx context.Context, lock name) (*lockView, recipe
 	if err != nil {
 		return nil, nil, err
 	}
-	seen := &lockView{View: view, at: time.Now(), ageless: viewOnWire(lock, view)}
-	for _, contender := range slices.Concat(seen.ageless.GetHolders(), seen.ageless.GetWaiters()) {
-		contender.Age = nil
-	}
-	return seen, changes, nil
+	return &lockView{View: view, at: time.Now(), ageless: ageless(viewOnWire(lock, view))}, changes, nil
 }
 
 // message is the view as it is now, with everybody's age.
 func (v *lockView) message(of name) *lockv1.View {
-	onWire := viewOnWire(of, v.View)
-	for _, contender := range slices.Concat(onWire.GetHolders(), onWire.GetWaiters()) {
-		contender.Age = durationpb.New(contender.GetAge().AsDuration() + time.Since(v.at))
-	}
-	return onWire
+	return aged(viewOnWire(of, v.View), time.Since(v.at))
 }
 
 func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
@@ -87,7 +79,7 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 
 func viewOnWire(of name, view recipes.View) *lockv1.View {
 	onWire := &lockv1.View{
-		Name: of.text, Holders: each(view.Holders, contenderOnWire), Waiters: each(view.Waiters, contenderOnWire),
+		Name: of.text, Holders: each(view.Holders, lockContender), Waiters: each(view.Waiters, lockContender),
 		WaitersOmitted: int32(view.Omitted),
 	}
 	if view.LostDelay > 0 {
@@ -104,12 +96,10 @@ func each[From, To any](list []From, onWire func(From) To) []To {
 	return listed
 }
 
-func contenderOnWire(contender recipes.Contender) *lockv1.Contender {
-	onWire := &lockv1.Contender{
-		Mode: modeOnWire(contender.Mode), Identity: contender.Identity, Owner: contender.Owner, Metadata: contender.Metadata,
-		FencingToken: contender.Token, Age: durationpb.New(contender.Age), Foreign: contender.Foreign,
-		RevocationRequested: contender.Revoked,
-	}
+// lockContender is a contender for a lock.
+func lockContender(contender recipes.Contender) *holdv1.Contender {
+	onWire := contenderOnWire(contender)
+	onWire.Mode, onWire.Token = new(modeOnWire(contender.Mode)), contender.Token
 	if contender.Delay > 0 {
 		onWire.LockDelay = durationpb.New(contender.Delay)
 	}

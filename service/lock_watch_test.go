@@ -71,7 +71,7 @@ func TestGetShowsHoldersAndWaitersInOrder(t *testing.T) {
 	same(t, "name", view.GetName(), "team/orders")
 	same(t, "holders", len(view.GetHolders()), 1)
 	holder := view.GetHolders()[0]
-	same(t, "holder", []any{holder.GetOwner(), holder.GetMetadata(), holder.GetFencingToken(), holder.GetMode(), holder.GetRevocationRequested()},
+	same(t, "holder", []any{holder.GetOwner(), holder.GetMetadata(), holder.GetToken(), holder.GetMode(), holder.GetRevocationRequested()},
 		[]any{"one", about, first.token, "MODE_EXCLUSIVE", true})
 	same(t, "waiters", len(view.GetWaiters()), 2)
 	same(t, "first waiter", view.GetWaiters()[0].GetOwner(), "two")

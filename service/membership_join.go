@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -74,18 +72,20 @@ func (m *membershipService) Join(
 
 func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
 	return heldRecipe[*membershipv1.JoinResponse]{
-		heldParams: j.params.heldParams, resource: memberResource(j.params.group, j.params.member), again: j.again,
+		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
 		awaitTurn: j.awaitTurn, early: true, begin: j.begin, look: j.look,
 		removed: recipes.ErrRemoved,
 		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
-		suspended: func(remaining time.Duration) *membershipv1.JoinResponse {
-			suspended := &membershipv1.Suspended{Remaining: durationpb.New(remaining)}
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: suspended}}
-		},
-		resumed: func() *membershipv1.JoinResponse {
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
-		},
 	}
+}
+
+var joinWords = heldWords[*membershipv1.JoinResponse]{
+	suspended: func(s *holdv1.Suspended) *membershipv1.JoinResponse {
+		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *membershipv1.JoinResponse {
+		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: r}}
+	},
 }
 
 // again waits for a member of the same lease that is leaving the group under this name, if it may wait.

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
@@ -56,27 +55,24 @@ func (q *queueService) Take(request *queuev1.TakeRequest, stream grpc.ServerStre
 	}
 	defer d.wait.leave()
 	return d.run(stream.Context(), heldRecipe[*queuev1.TakeResponse]{
-		heldParams: params, resource: of, again: d.again,
+		heldParams: params, heldWords: takeWords, resource: of, again: d.again,
 		awaitTurn: d.awaitTurn, begin: d.begin, look: d.look,
 		removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
-		end:       func(why error) { d.services.endHold(d.hold, why) },
-		gone:      func() { d.services.forgoHold(d.hold) },
-		suspended: suspendedDelivery, resumed: resumedDelivery, requested: requestedDelivery,
+		end:  func(why error) { d.services.endHold(d.hold, why) },
+		gone: func() { d.services.forgoHold(d.hold) },
 	})
 }
 
-func suspendedDelivery(remaining time.Duration) *queuev1.TakeResponse {
-	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
-	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Suspended{Suspended: suspended}}
-}
-
-func resumedDelivery() *queuev1.TakeResponse {
-	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-}
-
-func requestedDelivery(asked request) *queuev1.TakeResponse {
-	event := &holdv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_RevocationRequested{RevocationRequested: event}}
+var takeWords = heldWords[*queuev1.TakeResponse]{
+	suspended: func(s *holdv1.Suspended) *queuev1.TakeResponse {
+		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *queuev1.TakeResponse {
+		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Resumed{Resumed: r}}
+	},
+	requested: func(asked request) *queuev1.TakeResponse {
+		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
+	},
 }
 
 // again waits for a delivery of the same lease that is given back: the node of an item that is taken bears the item's name.
@@ -132,7 +128,7 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 	telling := news.due(rank)
 	err = d.pause(ctx, telling, turn.Changed, turn.Marked, due)
 	if err == nil && isClosed(telling) {
-		queued := &queuev1.Queued{Position: int32(turn.Position)}
+		queued := &holdv1.Queued{Position: int32(turn.Position)}
 		news.tell(rank, queued, func() *queuev1.TakeResponse {
 			return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
 		})

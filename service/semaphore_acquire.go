@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
@@ -75,27 +74,24 @@ func (m *semaphoreService) Acquire(
 	}
 	defer p.wait.leave()
 	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{
-		heldParams: params.heldParams, resource: of,
+		heldParams: params.heldParams, heldWords: permitsWords, resource: of,
 		awaitTurn: p.awaitTurn, begin: p.begin, look: p.look,
 		removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
-		end:       func(why error) { p.services.endHold(p.hold, why) },
-		gone:      func() { p.services.forgoHold(p.hold) },
-		suspended: suspendedPermits, resumed: resumedPermits, requested: requestedPermits,
+		end:  func(why error) { p.services.endHold(p.hold, why) },
+		gone: func() { p.services.forgoHold(p.hold) },
 	})
 }
 
-func suspendedPermits(remaining time.Duration) *semaphorev1.AcquireResponse {
-	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
-	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: suspended}}
-}
-
-func resumedPermits() *semaphorev1.AcquireResponse {
-	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: &holdv1.Resumed{}}}
-}
-
-func requestedPermits(asked request) *semaphorev1.AcquireResponse {
-	event := &holdv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
+var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
+	suspended: func(s *holdv1.Suspended) *semaphorev1.AcquireResponse {
+		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: s}}
+	},
+	resumed: func(r *holdv1.Resumed) *semaphorev1.AcquireResponse {
+		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: r}}
+	},
+	requested: func(asked request) *semaphorev1.AcquireResponse {
+		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
+	},
 }
 
 // awaitTurn takes a place and returns when the permits are granted.
@@ -189,7 +185,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 		if err != nil || !isClosed(due) {
 			return err
 		}
-		queued := &semaphorev1.Queued{Position: int32(turn.Position)}
+		queued := &holdv1.Queued{Position: int32(turn.Position)}
 		news.tell(rank, queued, func() *semaphorev1.AcquireResponse {
 			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
 		})

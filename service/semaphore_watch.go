@@ -2,14 +2,13 @@ package service
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -41,20 +40,12 @@ func (s *Services) lookAtSemaphore(ctx context.Context, of name) (*semaphoreView
 	if err != nil {
 		return nil, nil, err
 	}
-	seen := &semaphoreView{SemaphoreView: view, at: time.Now(), ageless: semaphoreOnWire(of, view)}
-	for _, contender := range slices.Concat(seen.ageless.GetHolders(), seen.ageless.GetWaiters()) {
-		contender.Age = nil
-	}
-	return seen, changes, nil
+	return &semaphoreView{SemaphoreView: view, at: time.Now(), ageless: ageless(semaphoreOnWire(of, view))}, changes, nil
 }
 
 // message is the view as it is now, with everybody's age.
 func (v *semaphoreView) message(of name) *semaphorev1.View {
-	onWire := semaphoreOnWire(of, v.SemaphoreView)
-	for _, contender := range slices.Concat(onWire.GetHolders(), onWire.GetWaiters()) {
-		contender.Age = durationpb.New(contender.GetAge().AsDuration() + time.Since(v.at))
-	}
-	return onWire
+	return aged(semaphoreOnWire(of, v.SemaphoreView), time.Since(v.at))
 }
 
 func (m *semaphoreService) Watch(
@@ -88,20 +79,18 @@ func (m *semaphoreService) Watch(
 }
 
 func semaphoreOnWire(of name, view recipes.SemaphoreView) *semaphorev1.View {
-	holder := func(h recipes.PermitHolder) *semaphorev1.Contender {
-		made := waiterForPermits(h.Contender)
-		made.Permits, made.Token = int32(h.Permits), h.Token
-		return made
+	holder := func(h recipes.PermitHolder) *holdv1.Contender {
+		onWire := contenderOnWire(h.Contender)
+		onWire.Permits, onWire.Token = new(int32(h.Permits)), h.Token
+		return onWire
+	}
+	waiter := func(w recipes.Contender) *holdv1.Contender {
+		onWire := contenderOnWire(w)
+		onWire.Permits = new(int32(0))
+		return onWire
 	}
 	return &semaphorev1.View{
 		Name: of.text, Limit: int32(view.Limit), Held: int32(view.Taken), Holders: each(view.Holders, holder),
-		Waiters: each(view.Waiters, waiterForPermits), WaitersOmitted: int32(view.Omitted),
-	}
-}
-
-func waiterForPermits(contender recipes.Contender) *semaphorev1.Contender {
-	return &semaphorev1.Contender{
-		Identity: contender.Identity, Owner: contender.Owner, Metadata: contender.Metadata, Age: durationpb.New(contender.Age),
-		Foreign: contender.Foreign, RevocationRequested: contender.Revoked,
+		Waiters: each(view.Waiters, waiter), WaitersOmitted: int32(view.Omitted),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/trace"
@@ -26,7 +27,7 @@ type simulatedStream struct {
 	patience time.Duration
 	asks     time.Duration // how often
 	hears    bool          // it acknowledges an end that it did not ask for
-	mode     lockv1.Mode
+	mode     holdv1.Mode
 	lease    string // empty if it has one of its own
 	session  int64  // on which that stands; 0 if it is over, or the stream's own
 	hold     string
@@ -83,7 +84,7 @@ func (s *simulatedStream) check() {
 }
 
 // reads says whether others may hold the lock together with the stream.
-func (s *simulatedStream) reads() bool { return s.mode == lockv1.Mode_MODE_READ }
+func (s *simulatedStream) reads() bool { return s.mode == holdv1.Mode_MODE_READ }
 
 // enter notes that a stream says the lock is held: no other may that it excludes.
 func (p *play) enter(s *simulatedStream, token int64) {

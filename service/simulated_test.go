@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -292,14 +293,14 @@ func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease st
 }
 
 // mode is how a caller wants the lock: in every other course readers share it.
-func (p *play) mode(dice *rand.Rand) lockv1.Mode {
+func (p *play) mode(dice *rand.Rand) holdv1.Mode {
 	switch {
 	case p.seed%2 == 0:
-		return lockv1.Mode_MODE_EXCLUSIVE
+		return holdv1.Mode_MODE_EXCLUSIVE
 	case dice.IntN(3) == 0:
-		return lockv1.Mode_MODE_WRITE
+		return holdv1.Mode_MODE_WRITE
 	}
-	return lockv1.Mode_MODE_READ
+	return holdv1.Mode_MODE_READ
 }
 
 // lease opens a lease again and again, and acquires on it for some time.

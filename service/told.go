@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
@@ -124,9 +125,9 @@ func (s *heldStream[P, M]) tellConnectivity() {
 	suspended := s.connectivity.suspended
 	s.tell(topicConnectivity, func() M {
 		if suspended {
-			return s.recipe.suspended(s.remaining())
+			return s.recipe.suspendedFor(s.remaining())
 		}
-		return s.recipe.resumed()
+		return s.recipe.resumed(&holdv1.Resumed{})
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -35,12 +36,12 @@ func wantOutput(t *testing.T, server *scripted.Server, code int, want string, ar
 func view() *lockv1.View {
 	return &lockv1.View{
 		Name: "orders",
-		Holders: []*lockv1.Contender{{
-			Mode: lockv1.Mode_MODE_WRITE, Owner: "billing", Metadata: map[string]string{"pod": "b-1", "az": "x"}, Identity: "uid:7",
-			FencingToken: 4294967321, Age: durationpb.New(83 * time.Second), RevocationRequested: true,
+		Holders: []*holdv1.Contender{{
+			Mode: new(holdv1.Mode_MODE_WRITE), Owner: "billing", Metadata: map[string]string{"pod": "b-1", "az": "x"}, Identity: "uid:7",
+			Token: 4294967321, Age: durationpb.New(83 * time.Second), RevocationRequested: true,
 		}},
-		Waiters: []*lockv1.Contender{{
-			Mode: lockv1.Mode_MODE_READ, Owner: "\x1b[2J", FencingToken: 4294967330,
+		Waiters: []*holdv1.Contender{{
+			Mode: new(holdv1.Mode_MODE_READ), Owner: "\x1b[2J", Token: 4294967330,
 			Age: durationpb.New(1234 * time.Millisecond), Foreign: true,
 		}},
 		WaitersOmitted: 4,
@@ -58,10 +59,10 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 		"held     write  4294967321  billing    uid:7     1m23s  az=x,pod=b-1  revocation requested\n"+
 		"waiting  read   4294967330  \"\\x1b[2J\"  -         1.2s   -             not Sidekeeper's\n"+
 		"and 4 more\n", "lock", "show", "orders")
-	wantOutput(t, server, 0, `{"name":"orders","holders":[{"mode":"MODE_WRITE","owner":"billing",`+
-		`"metadata":{"az":"x","pod":"b-1"},"fencingToken":"4294967321","age":"83s","foreign":false,`+
-		`"revocationRequested":true,"identity":"uid:7"}],"waiters":[{"mode":"MODE_READ","owner":"\u001b[2J","metadata":{},`+
-		`"fencingToken":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false,"identity":""}],"waitersOmitted":4}`+
+	wantOutput(t, server, 0, `{"name":"orders","holders":[{"owner":"billing",`+
+		`"metadata":{"az":"x","pod":"b-1"},"token":"4294967321","age":"83s","foreign":false,`+
+		`"revocationRequested":true,"identity":"uid:7","mode":"MODE_WRITE"}],"waiters":[{"owner":"\u001b[2J","metadata":{},`+
+		`"token":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false,"identity":"","mode":"MODE_READ"}],"waitersOmitted":4}`+
 		"\n", "lock", "show", "orders", "--output", "json")
 }
 

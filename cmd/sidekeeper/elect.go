@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
@@ -82,7 +83,7 @@ func newElectTransferCommand(reach *reach) *cobra.Command {
 func wireObservation(observed *sidekeeper.Observation) *electionv1.WatchResponse {
 	switch leader := observed.Leader; {
 	case observed.Stale:
-		return &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Stale{Stale: &electionv1.Stale{}}}
+		return &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Stale{Stale: &holdv1.Stale{}}}
 	case leader == nil:
 		return &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Vacant{Vacant: &electionv1.Vacant{}}}
 	default:

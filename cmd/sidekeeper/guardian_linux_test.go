@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
@@ -84,7 +85,7 @@ func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
 
 func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 	t.Parallel()
-	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
+	revoked := &holdv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
 	for cause, end := range map[string]func(*scripted.Acquire){
 		"broken": func(call *scripted.Acquire) {
 			call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
@@ -201,8 +202,8 @@ func TestWhoWaitsAtATerminalIsToldForWhom(t *testing.T) {
 	r := startAs(t, func(command *exec.Cmd) { command.Stderr = programs }, server.Target,
 		"lock", "run", "orders", "--", os.Args[0], "environment")
 	call := server.NextAcquire()
-	call.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{
-		Position: 2, Holders: []*lockv1.Contender{{Owner: "node-1/4711"}, {}},
+	call.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &holdv1.Queued{
+		Position: 2, Holders: []*holdv1.Contender{{Owner: "node-1/4711"}, {}},
 	}}})
 	said := make(chan string, 1)
 	go func() {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
@@ -214,7 +215,7 @@ func TestACommandLivesOnWhoeverReadsWhatSidekeeperSays(t *testing.T) {
 			r.wantLine(t, "ready")
 			call.Suspend(4 * time.Second)
 			call.Resume()
-			call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7"})
+			call.AskBack(&holdv1.RevocationRequested{RequestedBy: "uid 7"})
 			r.wantLine(t, "terminated")
 			r.want(t, 5)
 		})

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -83,9 +83,9 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 	return show.Table(to, "STATE MODE TOKEN OWNER IDENTITY AGE METADATA NOTES", rows)
 }
 
-func contenderRow(state string) func(*lockv1.Contender) []string {
-	return func(c *lockv1.Contender) []string {
-		row := append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10)}, aboutColumns(c)...)
+func contenderRow(state string) func(*holdv1.Contender) []string {
+	return func(c *holdv1.Contender) []string {
+		row := append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetToken(), 10)}, aboutColumns(c)...)
 		if delay := c.GetLockDelay(); delay != nil {
 			row[len(row)-1] = strings.TrimPrefix(row[len(row)-1]+", delay of "+delay.AsDuration().String(), ", ")
 		}
@@ -94,15 +94,7 @@ func contenderRow(state string) func(*lockv1.Contender) []string {
 }
 
 // aboutColumns are what a contender for a lock or a semaphore says about itself, with notes.
-func aboutColumns(c interface {
-	GetOwner() string
-	GetIdentity() string
-	GetAge() *durationpb.Duration
-	GetMetadata() map[string]string
-	GetRevocationRequested() bool
-	GetForeign() bool
-},
-) []string {
+func aboutColumns(c *holdv1.Contender) []string {
 	var notes []string
 	if c.GetRevocationRequested() {
 		notes = append(notes, "revocation requested")

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
@@ -32,7 +33,7 @@ func TestTheCommandGetsNameAndTokenAndItsExitCodeIsPassedOn(t *testing.T) {
 	server := scripted.Start(t)
 	p := runs(t, server, []string{"--mode", "read", "--owner", "me", "--wait", "3s"}, "environment")
 	call := server.NextAcquire()
-	if r := call.Request; r.GetMode() != lockv1.Mode_MODE_READ || r.GetOwner() != "me" ||
+	if r := call.Request; r.GetMode() != holdv1.Mode_MODE_READ || r.GetOwner() != "me" ||
 		r.GetWaitTimeout().AsDuration() != 3*time.Second {
 		t.Errorf("%v", r)
 	}
@@ -147,7 +148,7 @@ func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
 	p.wantLine(t, "ready")
 	call.Suspend(4 * time.Second)
 	call.Resume()
-	call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7", Reason: "maintenance"})
+	call.AskBack(&holdv1.RevocationRequested{RequestedBy: "uid 7", Reason: "maintenance"})
 	p.wantLine(t, "terminated")
 	p.want(t, 5, "no contact with the ensemble: lock orders is safe for 4s", "contact with the ensemble is back",
 		"revocation requested by uid 7: maintenance")
@@ -164,7 +165,7 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 	call.Grant(1)
 	p.wantLine(t, "ready")
 	asked := time.Now()
-	call.AskBack(&lockv1.RevocationRequested{Grace: durationpb.New(5 * time.Second)})
+	call.AskBack(&holdv1.RevocationRequested{Grace: durationpb.New(5 * time.Second)})
 	for line := range p.lines {
 		t.Errorf("the command got %s", line)
 	}

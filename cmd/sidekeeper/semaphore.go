@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -80,8 +81,8 @@ func (r *reach) showSemaphore(to io.Writer, shown *sidekeeper.SemaphoreView) err
 	return show.Table(to, "STATE PERMITS TOKEN OWNER IDENTITY AGE METADATA NOTES", rows)
 }
 
-func permitRow(state string) func(*semaphorev1.Contender) []string {
-	return func(c *semaphorev1.Contender) []string {
+func permitRow(state string) func(*holdv1.Contender) []string {
+	return func(c *holdv1.Contender) []string {
 		permits, token := "-", "-"
 		if c.GetPermits() > 0 {
 			permits, token = strconv.Itoa(int(c.GetPermits())), strconv.FormatInt(c.GetToken(), 10)

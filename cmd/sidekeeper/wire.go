@@ -33,9 +33,9 @@ func wireView(view *sidekeeper.View) *lockv1.View {
 	return wire
 }
 
-func wireContender(c *sidekeeper.Contender) *lockv1.Contender {
-	wire := &lockv1.Contender{
-		Mode: lockv1.Mode(c.Mode), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, FencingToken: c.FencingToken,
+func wireContender(c *sidekeeper.Contender) *holdv1.Contender {
+	wire := &holdv1.Contender{
+		Mode: new(holdv1.Mode(c.Mode)), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.FencingToken,
 		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
 	}
 	if c.LockDelay > 0 {
@@ -100,9 +100,9 @@ func wireSemaphoreView(view *sidekeeper.SemaphoreView) *semaphorev1.View {
 	}
 }
 
-func wirePermitContender(c *sidekeeper.PermitContender) *semaphorev1.Contender {
-	return &semaphorev1.Contender{
-		Permits: int32(c.Permits), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.Token,
+func wirePermitContender(c *sidekeeper.PermitContender) *holdv1.Contender {
+	return &holdv1.Contender{
+		Permits: new(int32(c.Permits)), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.Token,
 		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
 	}
 }

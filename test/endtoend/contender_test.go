@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -52,7 +53,7 @@ func (s *sidecar) acquire(t *testing.T, name string, adjust ...func(*lockv1.Acqu
 	return c
 }
 
-func as(mode lockv1.Mode) func(*lockv1.AcquireRequest) {
+func as(mode holdv1.Mode) func(*lockv1.AcquireRequest) {
 	return func(r *lockv1.AcquireRequest) { r.Mode = mode }
 }
 
@@ -94,7 +95,7 @@ func (c *contender) queued(t *testing.T) int {
 }
 
 // asked waits until the caller is asked to let go.
-func (c *contender) asked(t *testing.T) *lockv1.RevocationRequested {
+func (c *contender) asked(t *testing.T) *holdv1.RevocationRequested {
 	t.Helper()
 	seen := c.events.await(t, "revocation requested", patient, func(e *lockv1.AcquireResponse) bool {
 		return e.GetRevocationRequested() != nil

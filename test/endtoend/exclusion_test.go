@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
@@ -112,7 +113,7 @@ func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 	sidecars := quickSidecars(t, 2)
 	a, b := sidecars[0], sidecars[1]
 	const name = "exclusion/book"
-	read, write := as(lockv1.Mode_MODE_READ), as(lockv1.Mode_MODE_WRITE)
+	read, write := as(holdv1.Mode_MODE_READ), as(holdv1.Mode_MODE_WRITE)
 	one, two := a.acquire(t, name, read), b.acquire(t, name, read)
 	one.granted(t)
 	two.granted(t)

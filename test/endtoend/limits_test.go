@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -83,7 +84,7 @@ func TestAHostileDirectoryIsNotMinded(t *testing.T) {
 	_, err = b.operators.Revoke(t.Context(), &lockv1.RevokeRequest{Name: name, Grace: durationpb.New(0)})
 	must(t, err)
 	succeeds(t, holder, waiter, "Aborted LOCK_REVOKED")
-	for _, mode := range []lockv1.Mode{lockv1.Mode_MODE_READ, lockv1.Mode_MODE_WRITE} {
+	for _, mode := range []holdv1.Mode{holdv1.Mode_MODE_READ, holdv1.Mode_MODE_WRITE} {
 		expect(t, "FailedPrecondition LOCK_KIND_MISMATCH", a.refused(t, name, as(mode)))
 	}
 }
@@ -137,7 +138,7 @@ func TestBadNamesAndSizesAreRefusedBeforeAnyWork(t *testing.T) {
 		under("two\nlines"),
 		func(r *lockv1.AcquireRequest) { r.Metadata = map[string]string{"key": strings.Repeat("v", 1<<10)} },
 		func(r *lockv1.AcquireRequest) { r.LeaseId = "no id" },
-		as(lockv1.Mode(99)),
+		as(holdv1.Mode(99)),
 		waiting(-time.Second),
 		waiting(20 * 365 * 24 * time.Hour),
 	} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
@@ -84,7 +84,7 @@ func newRollingCrowd(t *testing.T, a, b *sidecar) *rollingCrowd {
 	r.holders = []*contender{
 		a.acquire(t, prefix+"/line"), b.acquire(t, prefix+"/alone"),
 		a.acquire(t, prefix+"/leased", on(a.lasting(t, 10*time.Second))),
-		b.acquire(t, prefix+"/shared", as(lockv1.Mode_MODE_READ)),
+		b.acquire(t, prefix+"/shared", as(holdv1.Mode_MODE_READ)),
 	}
 	for _, holder := range r.holders {
 		holder.granted(t)

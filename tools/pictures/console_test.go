@@ -242,8 +242,8 @@ func TestOtherPagesAndWhoeverHasNoTokenGetNothing(t *testing.T) {
 const explanation = `
 const real = window.fetch;
 window.fetch = async (url, options) => String(url).endsWith("/Explain") ? Response.json({incomplete: true, locks: [
-	{name: "orders", holders: [{contender: {owner: "here", fencingToken: "1", age: "70s"}, lease: "0000000a", waitsFor: ["stock", "\u202e"], suspended: true}],
-		waiters: [{contender: {owner: "there", fencingToken: "2", age: "5s"}}, {contender: {foreign: true, fencingToken: "3", age: "4s"}}],
+	{name: "orders", holders: [{contender: {owner: "here", token: "1", age: "70s"}, lease: "0000000a", waitsFor: ["stock", "\u202e"], suspended: true}],
+		waiters: [{contender: {owner: "there", token: "2", age: "5s"}}, {contender: {foreign: true, token: "3", age: "4s"}}],
 		waitersOmitted: 7, usualHold: {holds: 3, median: "3s", longest: "4200s"}},
 	{name: "stock"},
 ]}) : real(url, options);
@@ -305,9 +305,9 @@ const crowd = `
 const real = window.fetch;
 const locks = [...Array(10000).keys()].map((i) => ({name: "lock-" + String(i).padStart(5, "0"), contenders: 1}));
 locks.push({name: "crowd", contenders: 1001});
-const one = (owner) => ({owner, identity: "uid:1000", age: "12.5s", fencingToken: "4711"});
+const one = (owner) => ({owner, identity: "uid:1000", age: "12.5s", token: "4711"});
 let turn = 0;
-const view = (name) => ({name, holders: [one("first")], waiters: name === "crowd" ? [...Array(1000).keys()].map((i) => ({...one("waiter-" + (i + turn)), fencingToken: String(i + turn)})) : []});
+const view = (name) => ({name, holders: [one("first")], waiters: name === "crowd" ? [...Array(1000).keys()].map((i) => ({...one("waiter-" + (i + turn)), token: String(i + turn)})) : []});
 const framed = (message) => {
 	const text = new TextEncoder().encode(JSON.stringify(message));
 	const frame = new Uint8Array(5 + text.length);

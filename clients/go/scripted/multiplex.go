@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -63,14 +64,14 @@ func (o *Open) accept(id string, resumable bool) {
 func (o *Open) Suspend(remaining time.Duration) {
 	o.t.Helper()
 	o.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{
-		Suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)},
+		Suspended: &holdv1.Suspended{Remaining: durationpb.New(remaining)},
 	}})
 }
 
 // Resume says that contact is back.
 func (o *Open) Resume() {
 	o.t.Helper()
-	o.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: &leasev1.Resumed{}}})
+	o.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: &holdv1.Resumed{}}})
 }
 
 // HoldStops keeps what is stopped from now on in its place, until goOn is called.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -87,7 +88,7 @@ type Acquire struct {
 // Queue tells the caller that this many are ahead.
 func (a *Acquire) Queue(position int32) {
 	a.t.Helper()
-	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{Position: position}}})
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &holdv1.Queued{Position: position}}})
 }
 
 // Grant grants the lock, and returns the id of the hold.
@@ -107,18 +108,18 @@ func (a *Acquire) Grant(token int64) string {
 func (a *Acquire) Suspend(remaining time.Duration) {
 	a.t.Helper()
 	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{
-		Suspended: &lockv1.Suspended{Remaining: durationpb.New(remaining)},
+		Suspended: &holdv1.Suspended{Remaining: durationpb.New(remaining)},
 	}})
 }
 
 // Resume says that contact is back.
 func (a *Acquire) Resume() {
 	a.t.Helper()
-	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}})
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &holdv1.Resumed{}}})
 }
 
 // AskBack asks the holder to let go.
-func (a *Acquire) AskBack(request *lockv1.RevocationRequested) {
+func (a *Acquire) AskBack(request *holdv1.RevocationRequested) {
 	a.t.Helper()
 	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: request}})
 }

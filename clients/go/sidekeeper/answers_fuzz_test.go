@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -150,7 +151,7 @@ func clientOf(b *babbler) (*Client, func()) {
 // every call ends.
 func FuzzAnswersOfASidecar(f *testing.F) {
 	granted := &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: &lockv1.Granted{HoldId: "h", FencingToken: 7}}}
-	asked := &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: &lockv1.RevocationRequested{
+	asked := &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: &holdv1.RevocationRequested{
 		Grace: &durationpb.Duration{Seconds: -1 << 60, Nanos: 1 << 30},
 	}}}
 	opened := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: &leasev1.Opened{LeaseId: "h"}}}

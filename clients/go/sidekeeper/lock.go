@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -186,7 +187,7 @@ func (l *Lock) carried(by *multiplex, acquire *lockv1.AcquireRequest) {
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
 	request := &lockv1.AcquireRequest{
-		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
+		Name: name, Mode: holdv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
 		DetectDeadlock: o.DetectDeadlock,
 	}
 	if o.LockDelay != 0 {

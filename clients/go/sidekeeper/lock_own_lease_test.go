@@ -11,8 +11,8 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // holdAlone acquires a lock without a lease over a Unix socket, and returns the lease that it got, too.
@@ -145,7 +145,7 @@ func TestALeaseIsClosedWhoseOnlyLockIsGoneJustBeforeItIsResumed(t *testing.T) {
 		close(called)
 		<-goBack
 	}})
-	call.AskBack(&lockv1.RevocationRequested{})
+	call.AskBack(&holdv1.RevocationRequested{})
 	receive(t, called)
 	opened.HoldStops()
 	released := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -29,7 +30,7 @@ func TestAcquireSendsWhatItWasGivenAndNoDeadline(t *testing.T) {
 	})
 	call := server.NextAcquire()
 	sent := &lockv1.AcquireRequest{
-		Name: "orders/7", Mode: lockv1.Mode_MODE_WRITE, WaitTimeout: durationpb.New(3 * time.Second),
+		Name: "orders/7", Mode: holdv1.Mode_MODE_WRITE, WaitTimeout: durationpb.New(3 * time.Second),
 		Owner: "billing", Metadata: map[string]string{"pod": "a"},
 	}
 	if diff := cmp.Diff(sent, call.Request, protocmp.Transform()); diff != "" {
@@ -350,8 +351,8 @@ func TestTheNewestRevocationIsKeptForTheHolder(t *testing.T) {
 	lock, call := hold(t, client, server, sidekeeper.LockOptions{
 		OnRevocation: func(sidekeeper.Revocation) { seen <- struct{}{} },
 	})
-	call.AskBack(&lockv1.RevocationRequested{Reason: "first"})
-	call.AskBack(&lockv1.RevocationRequested{
+	call.AskBack(&holdv1.RevocationRequested{Reason: "first"})
+	call.AskBack(&holdv1.RevocationRequested{
 		RequestedBy: "uid 7", Reason: "second", Grace: durationpb.New(time.Hour),
 	})
 	receive(t, seen)

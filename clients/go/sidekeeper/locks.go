@@ -63,7 +63,7 @@ func (c *Client) AcquireAll(ctx context.Context, locks []WantedLock, options All
 func (o AllOptions) request(locks []WantedLock) *lockv1.AcquireAllRequest {
 	request := &lockv1.AcquireAllRequest{Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait)}
 	for _, of := range locks {
-		request.Locks = append(request.Locks, &lockv1.WantedLock{Name: of.Name, Mode: lockv1.Mode(of.Mode)})
+		request.Locks = append(request.Locks, &lockv1.WantedLock{Name: of.Name, Mode: holdv1.Mode(of.Mode)})
 	}
 	return request
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
@@ -193,12 +194,12 @@ func TestAMemberIsToldWhatHappens(t *testing.T) {
 		OnUpdated:   func(metadata map[string]string) { events <- fmt.Sprint(metadata) },
 	})
 	call.Send(&membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{
-		Suspended: &membershipv1.Suspended{Remaining: durationpb.New(3 * time.Second)},
+		Suspended: &holdv1.Suspended{Remaining: durationpb.New(3 * time.Second)},
 	}})
 	if got := receive(t, events); got != "suspended 3s" || !membership.Suspended() {
 		t.Error(got)
 	}
-	call.Send(&membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}})
+	call.Send(&membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &holdv1.Resumed{}}})
 	call.Send(&membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{
 		Updated: &membershipv1.Updated{Metadata: map[string]string{"port": "2"}},
 	}})

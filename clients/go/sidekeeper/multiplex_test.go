@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -106,7 +107,7 @@ func TestAFunctionThatBlocksHoldsUpNeitherTheEndOfItsLockNorOthers(t *testing.T)
 		<-goOn
 	}})
 	defer close(goOn)
-	call.AskBack(&lockv1.RevocationRequested{})
+	call.AskBack(&holdv1.RevocationRequested{})
 	receive(t, called)
 	call.End(scripted.Status(codes.Aborted, "LOCK_REVOKED", "the grace is over"))
 	receive(t, lock.Done())

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 )
 
@@ -45,7 +46,7 @@ func semaphoreViewFrom(wire *semaphorev1.View) *SemaphoreView {
 	}
 }
 
-func permitContenderFrom(wire *semaphorev1.Contender) *PermitContender {
+func permitContenderFrom(wire *holdv1.Contender) *PermitContender {
 	return &PermitContender{
 		Permits: int(wire.GetPermits()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
 		Token: wire.GetToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -76,10 +77,10 @@ func viewFrom(wire *lockv1.View) *View {
 	}
 }
 
-func contenderFrom(wire *lockv1.Contender) *Contender {
+func contenderFrom(wire *holdv1.Contender) *Contender {
 	return &Contender{
 		Mode: Mode(wire.GetMode()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
-		FencingToken: wire.GetFencingToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
+		FencingToken: wire.GetToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
 		RevocationRequested: wire.GetRevocationRequested(), LockDelay: wire.GetLockDelay().AsDuration(),
 	}
 }

@@ -91,7 +91,7 @@ function parts(kind, row, content) {
 
 function table(label, columns, content) {
   const title = element("h3", {});
-  const list = new List({ label, columns, key: (one) => one.fencingToken ?? one.token ?? one.member, empty: "nobody" });
+  const list = new List({ label, columns, key: (one) => one.token ?? one.member, empty: "nobody" });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   content.append(title, list.node);
@@ -108,7 +108,7 @@ function askToBreak(name, holder) {
   ask({
     title: `Break the hold of ${visible(name)}?`, yes: "Break it",
     text: `${who(holder)} loses the lock. If its sidecar does not answer, the lock goes to the next one after the lease's time, and the holder may not know in time. This can take most of a minute.`,
-    act: ({ reason }) => breakHold(name, holder.fencingToken, reason),
+    act: ({ reason }) => breakHold(name, holder.token, reason),
   });
 }
 

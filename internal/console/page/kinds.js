@@ -16,7 +16,7 @@ export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, re
 
 const name = { title: "name", className: "name", text: (row) => visible(row.name), sort: (row) => row.name };
 const mode = (one) => ({ MODE_READ: "read", MODE_WRITE: "write" })[one.mode] ?? "";
-const token = (one) => one.fencingToken ?? one.token ?? "";
+const token = (one) => one.token ?? "";
 export const notes = (one) => [one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
 
 // What a page of locks does not say is asked for as it is seen.

@@ -22,7 +22,7 @@ const contact = (row) => (row.suspended ? "suspended" : row.suspended === undefi
 export function explain(name, signal) {
   const circles = element("p", { role: "status", class: "bad-text" });
   const usual = element("ul", { class: "quiet" });
-  const list = new List({ label: "Who waits for whom", columns, key: (row) => `${row.lock}\u0000${row.fencingToken}`, empty: "nobody waits" });
+  const list = new List({ label: "Who waits for whom", columns, key: (row) => `${row.lock}\u0000${row.token}`, empty: "nobody waits" });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   again(() => !signal.aborted, async () => {

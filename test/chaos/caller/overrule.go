@@ -35,7 +35,7 @@ func (c *caller) overrule(ctx context.Context) error {
 		_, err = locks.Revoke(ctx, &lockv1.RevokeRequest{Name: name, Grace: durationpb.New(c.between(leastGrace, mostGrace))})
 		return err
 	}
-	token := answer.GetView().GetHolders()[0].GetFencingToken()
+	token := answer.GetView().GetHolders()[0].GetToken()
 	_, err = locks.Break(ctx, &lockv1.BreakRequest{Name: name, FencingToken: token})
 	return err
 }

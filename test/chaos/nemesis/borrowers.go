@@ -159,7 +159,7 @@ func (s *scene) seek(ctx context.Context) (found *prey, err error) {
 		if err == nil && len(answer.GetView().GetHolders()) > 0 {
 			holder := answer.GetView().GetHolders()[0]
 			if client := s.clientOf(holder.GetOwner()); client != nil {
-				found = &prey{client, lock, holder.GetFencingToken()}
+				found = &prey{client, lock, holder.GetToken()}
 			}
 		}
 	})

@@ -1297,7 +1297,7 @@ func (x *WatchResponse) GetChanges() *Changes {
 	return nil
 }
 
-func (x *WatchResponse) GetStale() *Stale {
+func (x *WatchResponse) GetStale() *v1.Stale {
 	if x != nil {
 		if x, ok := x.Event.(*WatchResponse_Stale); ok {
 			return x.Stale
@@ -1336,7 +1336,7 @@ type WatchResponse_Changes struct {
 
 type WatchResponse_Stale struct {
 	// Contact with the ensemble is lost: what was sent may be outdated.
-	Stale *Stale `protobuf:"bytes,4,opt,name=stale,proto3,oneof"`
+	Stale *v1.Stale `protobuf:"bytes,4,opt,name=stale,proto3,oneof"`
 }
 
 type WatchResponse_Fresh struct {
@@ -1680,43 +1680,6 @@ func (x *Deleted) GetKey() string {
 	return ""
 }
 
-// Stale says that contact with the ensemble is lost.
-type Stale struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Stale) Reset() {
-	*x = Stale{}
-	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Stale) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Stale) ProtoMessage() {}
-
-func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Stale.ProtoReflect.Descriptor instead.
-func (*Stale) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_config_v1_config_proto_rawDescGZIP(), []int{23}
-}
-
 // Fresh says that the stream is up to date again.
 type Fresh struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1726,7 +1689,7 @@ type Fresh struct {
 
 func (x *Fresh) Reset() {
 	*x = Fresh{}
-	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[24]
+	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1701,7 @@ func (x *Fresh) String() string {
 func (*Fresh) ProtoMessage() {}
 
 func (x *Fresh) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[24]
+	mi := &file_sidekeeper_config_v1_config_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1714,7 @@ func (x *Fresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fresh.ProtoReflect.Descriptor instead.
 func (*Fresh) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_config_v1_config_proto_rawDescGZIP(), []int{24}
+	return file_sidekeeper_config_v1_config_proto_rawDescGZIP(), []int{23}
 }
 
 var File_sidekeeper_config_v1_config_proto protoreflect.FileDescriptor
@@ -1828,12 +1791,12 @@ const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keys\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x17\n" +
-	"\aas_text\x18\x03 \x01(\bR\x06asText\"\xb0\x02\n" +
+	"\aas_text\x18\x03 \x01(\bR\x06asText\"\xae\x02\n" +
 	"\rWatchResponse\x129\n" +
 	"\aentries\x18\x01 \x01(\v2\x1d.sidekeeper.config.v1.EntriesH\x00R\aentries\x126\n" +
 	"\x06synced\x18\x02 \x01(\v2\x1c.sidekeeper.config.v1.SyncedH\x00R\x06synced\x129\n" +
-	"\achanges\x18\x03 \x01(\v2\x1d.sidekeeper.config.v1.ChangesH\x00R\achanges\x123\n" +
-	"\x05stale\x18\x04 \x01(\v2\x1b.sidekeeper.config.v1.StaleH\x00R\x05stale\x123\n" +
+	"\achanges\x18\x03 \x01(\v2\x1d.sidekeeper.config.v1.ChangesH\x00R\achanges\x121\n" +
+	"\x05stale\x18\x04 \x01(\v2\x19.sidekeeper.hold.v1.StaleH\x00R\x05stale\x123\n" +
 	"\x05fresh\x18\x05 \x01(\v2\x1b.sidekeeper.config.v1.FreshH\x00R\x05freshB\a\n" +
 	"\x05event\"@\n" +
 	"\aEntries\x125\n" +
@@ -1851,7 +1814,6 @@ const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\trecreated\x18\x03 \x01(\bR\trecreated\"\x1b\n" +
 	"\aDeleted\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"\a\n" +
-	"\x05Stale\"\a\n" +
 	"\x05Fresh*_\n" +
 	"\vConsistency\x12\x1b\n" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -1879,7 +1841,7 @@ func file_sidekeeper_config_v1_config_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_config_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_config_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_sidekeeper_config_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_sidekeeper_config_v1_config_proto_goTypes = []any{
 	(Consistency)(0),       // 0: sidekeeper.config.v1.Consistency
 	(*Entry)(nil),          // 1: sidekeeper.config.v1.Entry
@@ -1905,20 +1867,20 @@ var file_sidekeeper_config_v1_config_proto_goTypes = []any{
 	(*Change)(nil),         // 21: sidekeeper.config.v1.Change
 	(*Written)(nil),        // 22: sidekeeper.config.v1.Written
 	(*Deleted)(nil),        // 23: sidekeeper.config.v1.Deleted
-	(*Stale)(nil),          // 24: sidekeeper.config.v1.Stale
-	(*Fresh)(nil),          // 25: sidekeeper.config.v1.Fresh
-	(*v1.Guard)(nil),       // 26: sidekeeper.hold.v1.Guard
+	(*Fresh)(nil),          // 24: sidekeeper.config.v1.Fresh
+	(*v1.Guard)(nil),       // 25: sidekeeper.hold.v1.Guard
+	(*v1.Stale)(nil),       // 26: sidekeeper.hold.v1.Stale
 }
 var file_sidekeeper_config_v1_config_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.config.v1.GetRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
 	1,  // 1: sidekeeper.config.v1.GetResponse.entry:type_name -> sidekeeper.config.v1.Entry
 	2,  // 2: sidekeeper.config.v1.PutRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
-	26, // 3: sidekeeper.config.v1.PutRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	25, // 3: sidekeeper.config.v1.PutRequest.guards:type_name -> sidekeeper.hold.v1.Guard
 	2,  // 4: sidekeeper.config.v1.DeleteRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
-	26, // 5: sidekeeper.config.v1.DeleteRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	25, // 5: sidekeeper.config.v1.DeleteRequest.guards:type_name -> sidekeeper.hold.v1.Guard
 	1,  // 6: sidekeeper.config.v1.ListResponse.entries:type_name -> sidekeeper.config.v1.Entry
 	12, // 7: sidekeeper.config.v1.CommitRequest.operations:type_name -> sidekeeper.config.v1.Operation
-	26, // 8: sidekeeper.config.v1.CommitRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	25, // 8: sidekeeper.config.v1.CommitRequest.guards:type_name -> sidekeeper.hold.v1.Guard
 	5,  // 9: sidekeeper.config.v1.Operation.put:type_name -> sidekeeper.config.v1.PutRequest
 	7,  // 10: sidekeeper.config.v1.Operation.delete:type_name -> sidekeeper.config.v1.DeleteRequest
 	13, // 11: sidekeeper.config.v1.Operation.check:type_name -> sidekeeper.config.v1.CheckRequest
@@ -1927,8 +1889,8 @@ var file_sidekeeper_config_v1_config_proto_depIdxs = []int32{
 	18, // 14: sidekeeper.config.v1.WatchResponse.entries:type_name -> sidekeeper.config.v1.Entries
 	19, // 15: sidekeeper.config.v1.WatchResponse.synced:type_name -> sidekeeper.config.v1.Synced
 	20, // 16: sidekeeper.config.v1.WatchResponse.changes:type_name -> sidekeeper.config.v1.Changes
-	24, // 17: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.config.v1.Stale
-	25, // 18: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
+	26, // 17: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
+	24, // 18: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
 	1,  // 19: sidekeeper.config.v1.Entries.entries:type_name -> sidekeeper.config.v1.Entry
 	21, // 20: sidekeeper.config.v1.Changes.changes:type_name -> sidekeeper.config.v1.Change
 	22, // 21: sidekeeper.config.v1.Change.put:type_name -> sidekeeper.config.v1.Written
@@ -1993,7 +1955,7 @@ func file_sidekeeper_config_v1_config_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_config_v1_config_proto_rawDesc), len(file_sidekeeper_config_v1_config_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

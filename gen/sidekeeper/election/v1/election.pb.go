@@ -1145,7 +1145,7 @@ func (x *WatchResponse) GetVacant() *Vacant {
 	return nil
 }
 
-func (x *WatchResponse) GetStale() *Stale {
+func (x *WatchResponse) GetStale() *v1.Stale {
 	if x != nil {
 		if x, ok := x.Event.(*WatchResponse_Stale); ok {
 			return x.Stale
@@ -1171,7 +1171,7 @@ type WatchResponse_Vacant struct {
 type WatchResponse_Stale struct {
 	// Contact with the ensemble is lost, or it shows an earlier state: another candidate may lead than the one sent last.
 	// What is known is sent again when contact is back.
-	Stale *Stale `protobuf:"bytes,3,opt,name=stale,proto3,oneof"`
+	Stale *v1.Stale `protobuf:"bytes,3,opt,name=stale,proto3,oneof"`
 }
 
 func (*WatchResponse_Leader) isWatchResponse_Event() {}
@@ -1215,43 +1215,6 @@ func (x *Vacant) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Vacant.ProtoReflect.Descriptor instead.
 func (*Vacant) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_election_v1_election_proto_rawDescGZIP(), []int{17}
-}
-
-// Stale says that what was sent last may be out of date.
-type Stale struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Stale) Reset() {
-	*x = Stale{}
-	mi := &file_sidekeeper_election_v1_election_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Stale) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Stale) ProtoMessage() {}
-
-func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_election_v1_election_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Stale.ProtoReflect.Descriptor instead.
-func (*Stale) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_election_v1_election_proto_rawDescGZIP(), []int{18}
 }
 
 var File_sidekeeper_election_v1_election_proto protoreflect.FileDescriptor
@@ -1331,14 +1294,13 @@ const file_sidekeeper_election_v1_election_proto_rawDesc = "" +
 	"candidates\x12-\n" +
 	"\x12candidates_omitted\x18\x03 \x01(\x05R\x11candidatesOmitted\"\"\n" +
 	"\fWatchRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xc3\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xbf\x01\n" +
 	"\rWatchResponse\x128\n" +
 	"\x06leader\x18\x01 \x01(\v2\x1e.sidekeeper.election.v1.LeaderH\x00R\x06leader\x128\n" +
-	"\x06vacant\x18\x02 \x01(\v2\x1e.sidekeeper.election.v1.VacantH\x00R\x06vacant\x125\n" +
-	"\x05stale\x18\x03 \x01(\v2\x1d.sidekeeper.election.v1.StaleH\x00R\x05staleB\a\n" +
+	"\x06vacant\x18\x02 \x01(\v2\x1e.sidekeeper.election.v1.VacantH\x00R\x06vacant\x121\n" +
+	"\x05stale\x18\x03 \x01(\v2\x19.sidekeeper.hold.v1.StaleH\x00R\x05staleB\a\n" +
 	"\x05event\"\b\n" +
-	"\x06Vacant\"\a\n" +
-	"\x05Stale2\xb1\x04\n" +
+	"\x06Vacant2\xb1\x04\n" +
 	"\x0fElectionService\x12_\n" +
 	"\bCampaign\x12'.sidekeeper.election.v1.CampaignRequest\x1a(.sidekeeper.election.v1.CampaignResponse0\x01\x12]\n" +
 	"\bProclaim\x12'.sidekeeper.election.v1.ProclaimRequest\x1a(.sidekeeper.election.v1.ProclaimResponse\x12W\n" +
@@ -1360,7 +1322,7 @@ func file_sidekeeper_election_v1_election_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_election_v1_election_proto_rawDescData
 }
 
-var file_sidekeeper_election_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_sidekeeper_election_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_sidekeeper_election_v1_election_proto_goTypes = []any{
 	(*CampaignRequest)(nil),     // 0: sidekeeper.election.v1.CampaignRequest
 	(*CampaignResponse)(nil),    // 1: sidekeeper.election.v1.CampaignResponse
@@ -1380,37 +1342,37 @@ var file_sidekeeper_election_v1_election_proto_goTypes = []any{
 	(*WatchRequest)(nil),        // 15: sidekeeper.election.v1.WatchRequest
 	(*WatchResponse)(nil),       // 16: sidekeeper.election.v1.WatchResponse
 	(*Vacant)(nil),              // 17: sidekeeper.election.v1.Vacant
-	(*Stale)(nil),               // 18: sidekeeper.election.v1.Stale
-	nil,                         // 19: sidekeeper.election.v1.CampaignRequest.MetadataEntry
-	nil,                         // 20: sidekeeper.election.v1.Leader.MetadataEntry
-	nil,                         // 21: sidekeeper.election.v1.Candidate.MetadataEntry
-	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
-	(*v1.Suspended)(nil),        // 23: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),          // 24: sidekeeper.hold.v1.Resumed
-	(*v1.Ticket)(nil),           // 25: sidekeeper.hold.v1.Ticket
+	nil,                         // 18: sidekeeper.election.v1.CampaignRequest.MetadataEntry
+	nil,                         // 19: sidekeeper.election.v1.Leader.MetadataEntry
+	nil,                         // 20: sidekeeper.election.v1.Candidate.MetadataEntry
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(*v1.Suspended)(nil),        // 22: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 23: sidekeeper.hold.v1.Resumed
+	(*v1.Ticket)(nil),           // 24: sidekeeper.hold.v1.Ticket
+	(*v1.Stale)(nil),            // 25: sidekeeper.hold.v1.Stale
 }
 var file_sidekeeper_election_v1_election_proto_depIdxs = []int32{
-	22, // 0: sidekeeper.election.v1.CampaignRequest.wait_timeout:type_name -> google.protobuf.Duration
-	19, // 1: sidekeeper.election.v1.CampaignRequest.metadata:type_name -> sidekeeper.election.v1.CampaignRequest.MetadataEntry
+	21, // 0: sidekeeper.election.v1.CampaignRequest.wait_timeout:type_name -> google.protobuf.Duration
+	18, // 1: sidekeeper.election.v1.CampaignRequest.metadata:type_name -> sidekeeper.election.v1.CampaignRequest.MetadataEntry
 	2,  // 2: sidekeeper.election.v1.CampaignResponse.candidate:type_name -> sidekeeper.election.v1.Candidacy
 	3,  // 3: sidekeeper.election.v1.CampaignResponse.elected:type_name -> sidekeeper.election.v1.Elected
-	23, // 4: sidekeeper.election.v1.CampaignResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	24, // 5: sidekeeper.election.v1.CampaignResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	22, // 4: sidekeeper.election.v1.CampaignResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	23, // 5: sidekeeper.election.v1.CampaignResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
 	4,  // 6: sidekeeper.election.v1.CampaignResponse.yield_requested:type_name -> sidekeeper.election.v1.YieldRequested
 	5,  // 7: sidekeeper.election.v1.Candidacy.leader:type_name -> sidekeeper.election.v1.Leader
-	25, // 8: sidekeeper.election.v1.Elected.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	22, // 9: sidekeeper.election.v1.YieldRequested.grace:type_name -> google.protobuf.Duration
-	25, // 10: sidekeeper.election.v1.Leader.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	20, // 11: sidekeeper.election.v1.Leader.metadata:type_name -> sidekeeper.election.v1.Leader.MetadataEntry
-	21, // 12: sidekeeper.election.v1.Candidate.metadata:type_name -> sidekeeper.election.v1.Candidate.MetadataEntry
-	22, // 13: sidekeeper.election.v1.Candidate.age:type_name -> google.protobuf.Duration
-	25, // 14: sidekeeper.election.v1.ProclaimRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	22, // 15: sidekeeper.election.v1.TransferRequest.grace:type_name -> google.protobuf.Duration
+	24, // 8: sidekeeper.election.v1.Elected.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	21, // 9: sidekeeper.election.v1.YieldRequested.grace:type_name -> google.protobuf.Duration
+	24, // 10: sidekeeper.election.v1.Leader.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	19, // 11: sidekeeper.election.v1.Leader.metadata:type_name -> sidekeeper.election.v1.Leader.MetadataEntry
+	20, // 12: sidekeeper.election.v1.Candidate.metadata:type_name -> sidekeeper.election.v1.Candidate.MetadataEntry
+	21, // 13: sidekeeper.election.v1.Candidate.age:type_name -> google.protobuf.Duration
+	24, // 14: sidekeeper.election.v1.ProclaimRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	21, // 15: sidekeeper.election.v1.TransferRequest.grace:type_name -> google.protobuf.Duration
 	5,  // 16: sidekeeper.election.v1.GetResponse.leader:type_name -> sidekeeper.election.v1.Leader
 	6,  // 17: sidekeeper.election.v1.GetResponse.candidates:type_name -> sidekeeper.election.v1.Candidate
 	5,  // 18: sidekeeper.election.v1.WatchResponse.leader:type_name -> sidekeeper.election.v1.Leader
 	17, // 19: sidekeeper.election.v1.WatchResponse.vacant:type_name -> sidekeeper.election.v1.Vacant
-	18, // 20: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.election.v1.Stale
+	25, // 20: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
 	0,  // 21: sidekeeper.election.v1.ElectionService.Campaign:input_type -> sidekeeper.election.v1.CampaignRequest
 	7,  // 22: sidekeeper.election.v1.ElectionService.Proclaim:input_type -> sidekeeper.election.v1.ProclaimRequest
 	9,  // 23: sidekeeper.election.v1.ElectionService.Resign:input_type -> sidekeeper.election.v1.ResignRequest
@@ -1453,7 +1415,7 @@ func file_sidekeeper_election_v1_election_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_election_v1_election_proto_rawDesc), len(file_sidekeeper_election_v1_election_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

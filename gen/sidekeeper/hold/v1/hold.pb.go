@@ -4,7 +4,9 @@
 // 	protoc        (unknown)
 // source: sidekeeper/hold/v1/hold.proto
 
-// What services share of holds: events of a stream that holds something, and guards, which make a write depend on a lock's hold.
+// What services share of holds: contenders, the events of a stream that holds something, and guards. A guard makes a write depend on a
+// lock's hold. What a caller holds is a lock, a lease and everything on it, or a membership. Or it is permits, a delivery, a term as leader,
+// a place at a barrier or a vote.
 
 package holdv1
 
@@ -24,9 +26,66 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself:
-// what is guarded is committed only while the hold's place stands in the lock's queue, hence before anybody else can be granted what the
-// hold excludes. It costs no request more. A place that only waits is no guard.
+// Mode is how a lock is held.
+type Mode int32
+
+const (
+	// The same as MODE_EXCLUSIVE.
+	Mode_MODE_UNSPECIFIED Mode = 0
+	// A mutex: one holder at a time.
+	Mode_MODE_EXCLUSIVE Mode = 1
+	// A read/write lock's reader: any number of readers at a time, while no writer holds.
+	Mode_MODE_READ Mode = 2
+	// A read/write lock's writer: alone.
+	Mode_MODE_WRITE Mode = 3
+)
+
+// Enum value maps for Mode.
+var (
+	Mode_name = map[int32]string{
+		0: "MODE_UNSPECIFIED",
+		1: "MODE_EXCLUSIVE",
+		2: "MODE_READ",
+		3: "MODE_WRITE",
+	}
+	Mode_value = map[string]int32{
+		"MODE_UNSPECIFIED": 0,
+		"MODE_EXCLUSIVE":   1,
+		"MODE_READ":        2,
+		"MODE_WRITE":       3,
+	}
+)
+
+func (x Mode) Enum() *Mode {
+	p := new(Mode)
+	*p = x
+	return p
+}
+
+func (x Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_sidekeeper_hold_v1_hold_proto_enumTypes[0].Descriptor()
+}
+
+func (Mode) Type() protoreflect.EnumType {
+	return &file_sidekeeper_hold_v1_hold_proto_enumTypes[0]
+}
+
+func (x Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Mode.Descriptor instead.
+func (Mode) EnumDescriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{0}
+}
+
+// Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits the
+// write only while the hold's place stands in the lock's queue, hence before another caller can be granted what the hold excludes. A guard
+// costs no further request. A place that only waits is no guard.
 type Guard struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required.
@@ -168,7 +227,203 @@ func (x *Ticket) GetFencingToken() int64 {
 	return 0
 }
 
-// Suspended says that the ensemble does not answer.
+// Contender is a caller that holds or waits for a lock, or for permits of a semaphore.
+type Contender struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// As given to Acquire.
+	Metadata map[string]string `protobuf:"bytes,2,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// For a lock, always set: the fencing token that the contender holds the lock with, or will hold it with. For a semaphore, the token of its
+	// permits, as granted, which is no fencing token; 0 if it waits.
+	Token int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
+	// Always set. By the ensemble's clock. For a lock, how long the contender has been in the queue. For a semaphore, how long it has held its
+	// permits, or waits.
+	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
+	// Whether it is a client of the ensemble that is not Sidekeeper's.
+	Foreign bool `protobuf:"varint,5,opt,name=foreign,proto3" json:"foreign,omitempty"`
+	// Whether it was asked to release what it holds.
+	RevocationRequested bool `protobuf:"varint,6,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
+	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+	// TLS, and if it is not Sidekeeper's.
+	Identity string `protobuf:"bytes,7,opt,name=identity,proto3" json:"identity,omitempty"`
+	// For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore.
+	Mode *Mode `protobuf:"varint,8,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode,oneof" json:"mode,omitempty"`
+	// For locks only. Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none.
+	LockDelay *durationpb.Duration `protobuf:"bytes,9,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	// For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock.
+	Permits       *int32 `protobuf:"varint,10,opt,name=permits,proto3,oneof" json:"permits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Contender) Reset() {
+	*x = Contender{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Contender) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Contender) ProtoMessage() {}
+
+func (x *Contender) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Contender.ProtoReflect.Descriptor instead.
+func (*Contender) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Contender) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Contender) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Contender) GetToken() int64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *Contender) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *Contender) GetForeign() bool {
+	if x != nil {
+		return x.Foreign
+	}
+	return false
+}
+
+func (x *Contender) GetRevocationRequested() bool {
+	if x != nil {
+		return x.RevocationRequested
+	}
+	return false
+}
+
+func (x *Contender) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *Contender) GetMode() Mode {
+	if x != nil && x.Mode != nil {
+		return *x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *Contender) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
+	}
+	return nil
+}
+
+func (x *Contender) GetPermits() int32 {
+	if x != nil && x.Permits != nil {
+		return *x.Permits
+	}
+	return 0
+}
+
+// Queued says how many are ahead of a caller that waits.
+type Queued struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. How many are ahead. For a lock, those that hold it and those that wait: at least 1, or 0 while the delay of an earlier hold is
+	// kept. For a semaphore, those that wait: 0 for the first of them, which waits for free permits. For a queue, those that wait: 0 for the
+	// caller that gets the next item.
+	Position int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// For locks only. The holders now, at most 16 of them.
+	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	// For locks only. With position 0, for how long the delay is still kept.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,3,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Queued) Reset() {
+	*x = Queued{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Queued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Queued) ProtoMessage() {}
+
+func (x *Queued) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
+func (*Queued) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Queued) GetPosition() int32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Queued) GetHolders() []*Contender {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+func (x *Queued) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
+	}
+	return nil
+}
+
+// Suspended says that the ensemble does not answer. What is held is not lost.
 type Suspended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. How long, from now, what is held is proved to remain the caller's. If contact does not return within
@@ -180,7 +435,7 @@ type Suspended struct {
 
 func (x *Suspended) Reset() {
 	*x = Suspended{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -192,7 +447,7 @@ func (x *Suspended) String() string {
 func (*Suspended) ProtoMessage() {}
 
 func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -205,7 +460,7 @@ func (x *Suspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
 func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{2}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Suspended) GetRemaining() *durationpb.Duration {
@@ -215,7 +470,7 @@ func (x *Suspended) GetRemaining() *durationpb.Duration {
 	return nil
 }
 
-// Resumed says that the ensemble answers again.
+// Resumed says that the ensemble answers again. What is held was never lost.
 type Resumed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -224,7 +479,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -236,7 +491,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -249,7 +504,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{3}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{5}
 }
 
 // RevocationRequested asks the holder to release what it holds soon.
@@ -267,7 +522,7 @@ type RevocationRequested struct {
 
 func (x *RevocationRequested) Reset() {
 	*x = RevocationRequested{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +534,7 @@ func (x *RevocationRequested) String() string {
 func (*RevocationRequested) ProtoMessage() {}
 
 func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +547,7 @@ func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevocationRequested.ProtoReflect.Descriptor instead.
 func (*RevocationRequested) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{4}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RevocationRequested) GetRequestedBy() string {
@@ -316,6 +571,43 @@ func (x *RevocationRequested) GetGrace() *durationpb.Duration {
 	return nil
 }
 
+// Stale says that what a watch sent last may be out of date. The sidecar has no contact with the ensemble, or sees an earlier state of it.
+type Stale struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stale) Reset() {
+	*x = Stale{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stale) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stale) ProtoMessage() {}
+
+func (x *Stale) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stale.ProtoReflect.Descriptor instead.
+func (*Stale) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{7}
+}
+
 var File_sidekeeper_hold_v1_hold_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
@@ -327,14 +619,45 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\x04hold\"E\n" +
 	"\x06Ticket\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"D\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xf8\x03\n" +
+	"\tContender\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12G\n" +
+	"\bmetadata\x18\x02 \x03(\v2+.sidekeeper.hold.v1.Contender.MetadataEntryR\bmetadata\x12\x18\n" +
+	"\x05token\x18\x03 \x01(\x03B\x020\x01R\x05token\x12+\n" +
+	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
+	"\aforeign\x18\x05 \x01(\bR\aforeign\x121\n" +
+	"\x14revocation_requested\x18\x06 \x01(\bR\x13revocationRequested\x12\x1a\n" +
+	"\bidentity\x18\a \x01(\tR\bidentity\x121\n" +
+	"\x04mode\x18\b \x01(\x0e2\x18.sidekeeper.hold.v1.ModeH\x00R\x04mode\x88\x01\x01\x128\n" +
+	"\n" +
+	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12\x1d\n" +
+	"\apermits\x18\n" +
+	" \x01(\x05H\x01R\apermits\x88\x01\x01\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
+	"\x05_modeB\n" +
+	"\n" +
+	"\b_permits\"\x97\x01\n" +
+	"\x06Queued\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x05R\bposition\x127\n" +
+	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\aholders\x128\n" +
+	"\n" +
+	"lock_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"D\n" +
 	"\tSuspended\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
 	"\aResumed\"\x81\x01\n" +
 	"\x13RevocationRequested\x12!\n" +
 	"\frequested_by\x18\x01 \x01(\tR\vrequestedBy\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
-	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05graceBY\n" +
+	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\a\n" +
+	"\x05Stale*O\n" +
+	"\x04Mode\x12\x14\n" +
+	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n" +
+	"\tMODE_READ\x10\x02\x12\x0e\n" +
+	"\n" +
+	"MODE_WRITE\x10\x03BY\n" +
 	"\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3"
 
 var (
@@ -349,24 +672,36 @@ func file_sidekeeper_hold_v1_hold_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_hold_v1_hold_proto_rawDescData
 }
 
-var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_sidekeeper_hold_v1_hold_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
-	(*Guard)(nil),               // 0: sidekeeper.hold.v1.Guard
-	(*Ticket)(nil),              // 1: sidekeeper.hold.v1.Ticket
-	(*Suspended)(nil),           // 2: sidekeeper.hold.v1.Suspended
-	(*Resumed)(nil),             // 3: sidekeeper.hold.v1.Resumed
-	(*RevocationRequested)(nil), // 4: sidekeeper.hold.v1.RevocationRequested
-	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
+	(Mode)(0),                   // 0: sidekeeper.hold.v1.Mode
+	(*Guard)(nil),               // 1: sidekeeper.hold.v1.Guard
+	(*Ticket)(nil),              // 2: sidekeeper.hold.v1.Ticket
+	(*Contender)(nil),           // 3: sidekeeper.hold.v1.Contender
+	(*Queued)(nil),              // 4: sidekeeper.hold.v1.Queued
+	(*Suspended)(nil),           // 5: sidekeeper.hold.v1.Suspended
+	(*Resumed)(nil),             // 6: sidekeeper.hold.v1.Resumed
+	(*RevocationRequested)(nil), // 7: sidekeeper.hold.v1.RevocationRequested
+	(*Stale)(nil),               // 8: sidekeeper.hold.v1.Stale
+	nil,                         // 9: sidekeeper.hold.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
 }
 var file_sidekeeper_hold_v1_hold_proto_depIdxs = []int32{
-	1, // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	5, // 1: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	5, // 2: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2,  // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	9,  // 1: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
+	10, // 2: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
+	0,  // 3: sidekeeper.hold.v1.Contender.mode:type_name -> sidekeeper.hold.v1.Mode
+	10, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	3,  // 5: sidekeeper.hold.v1.Queued.holders:type_name -> sidekeeper.hold.v1.Contender
+	10, // 6: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	10, // 7: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	10, // 8: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_hold_v1_hold_proto_init() }
@@ -378,18 +713,20 @@ func file_sidekeeper_hold_v1_hold_proto_init() {
 		(*Guard_HoldId)(nil),
 		(*Guard_Ticket)(nil),
 	}
+	file_sidekeeper_hold_v1_hold_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_hold_v1_hold_proto_rawDesc), len(file_sidekeeper_hold_v1_hold_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   5,
+			NumEnums:      1,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_sidekeeper_hold_v1_hold_proto_goTypes,
 		DependencyIndexes: file_sidekeeper_hold_v1_hold_proto_depIdxs,
+		EnumInfos:         file_sidekeeper_hold_v1_hold_proto_enumTypes,
 		MessageInfos:      file_sidekeeper_hold_v1_hold_proto_msgTypes,
 	}.Build()
 	File_sidekeeper_hold_v1_hold_proto = out.File

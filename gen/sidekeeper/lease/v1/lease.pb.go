@@ -10,11 +10,12 @@
 package leasev1
 
 import (
-	v14 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
-	v13 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
-	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
-	v12 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	v15 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
+	v14 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	v12 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	v13 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -217,7 +218,7 @@ func (x *OpenResponse) GetOpened() *Opened {
 	return nil
 }
 
-func (x *OpenResponse) GetSuspended() *Suspended {
+func (x *OpenResponse) GetSuspended() *v1.Suspended {
 	if x != nil {
 		if x, ok := x.Event.(*OpenResponse_Suspended); ok {
 			return x.Suspended
@@ -226,7 +227,7 @@ func (x *OpenResponse) GetSuspended() *Suspended {
 	return nil
 }
 
-func (x *OpenResponse) GetResumed() *Resumed {
+func (x *OpenResponse) GetResumed() *v1.Resumed {
 	if x != nil {
 		if x, ok := x.Event.(*OpenResponse_Resumed); ok {
 			return x.Resumed
@@ -246,12 +247,12 @@ type OpenResponse_Opened struct {
 
 type OpenResponse_Suspended struct {
 	// Contact with the ensemble is lost; the lease is not. Sent again at least once a second while it lasts.
-	Suspended *Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
+	Suspended *v1.Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
 }
 
 type OpenResponse_Resumed struct {
 	// Contact is back; nothing was lost.
-	Resumed *Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
+	Resumed *v1.Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
 }
 
 func (*OpenResponse_Opened) isOpenResponse_Event() {}
@@ -326,90 +327,6 @@ func (x *Opened) GetResumable() bool {
 	return false
 }
 
-// Suspended says that the ensemble does not answer.
-type Suspended struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, everything the lease owns is proved to remain the caller's. If contact does not
-	// return within this time, the stream ends with LEASE_LOST.
-	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Suspended) Reset() {
-	*x = Suspended{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Suspended) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Suspended) ProtoMessage() {}
-
-func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
-func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *Suspended) GetRemaining() *durationpb.Duration {
-	if x != nil {
-		return x.Remaining
-	}
-	return nil
-}
-
-// Resumed says that the ensemble answers again.
-type Resumed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Resumed) Reset() {
-	*x = Resumed{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Resumed) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Resumed) ProtoMessage() {}
-
-func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
-func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{4}
-}
-
 // MultiplexRequest is one message to a lease that carries everything that stands on it.
 type MultiplexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -429,7 +346,7 @@ type MultiplexRequest struct {
 
 func (x *MultiplexRequest) Reset() {
 	*x = MultiplexRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +358,7 @@ func (x *MultiplexRequest) String() string {
 func (*MultiplexRequest) ProtoMessage() {}
 
 func (x *MultiplexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +371,7 @@ func (x *MultiplexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MultiplexRequest.ProtoReflect.Descriptor instead.
 func (*MultiplexRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MultiplexRequest) GetRequest() isMultiplexRequest_Request {
@@ -565,7 +482,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +494,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +507,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Resume) GetLeaseId() string {
@@ -623,7 +540,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +552,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +565,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Claim) GetStart() *Start {
@@ -694,7 +611,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +623,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +636,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Start) GetRequestId() uint64 {
@@ -736,7 +653,7 @@ func (x *Start) GetRequest() isStart_Request {
 	return nil
 }
 
-func (x *Start) GetAcquire() *v1.AcquireRequest {
+func (x *Start) GetAcquire() *v11.AcquireRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_Acquire); ok {
 			return x.Acquire
@@ -745,7 +662,7 @@ func (x *Start) GetAcquire() *v1.AcquireRequest {
 	return nil
 }
 
-func (x *Start) GetJoin() *v11.JoinRequest {
+func (x *Start) GetJoin() *v12.JoinRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_Join); ok {
 			return x.Join
@@ -754,7 +671,7 @@ func (x *Start) GetJoin() *v11.JoinRequest {
 	return nil
 }
 
-func (x *Start) GetAcquirePermits() *v12.AcquireRequest {
+func (x *Start) GetAcquirePermits() *v13.AcquireRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_AcquirePermits); ok {
 			return x.AcquirePermits
@@ -763,7 +680,7 @@ func (x *Start) GetAcquirePermits() *v12.AcquireRequest {
 	return nil
 }
 
-func (x *Start) GetCampaign() *v13.CampaignRequest {
+func (x *Start) GetCampaign() *v14.CampaignRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_Campaign); ok {
 			return x.Campaign
@@ -772,7 +689,7 @@ func (x *Start) GetCampaign() *v13.CampaignRequest {
 	return nil
 }
 
-func (x *Start) GetAcquireAll() *v1.AcquireAllRequest {
+func (x *Start) GetAcquireAll() *v11.AcquireAllRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_AcquireAll); ok {
 			return x.AcquireAll
@@ -781,7 +698,7 @@ func (x *Start) GetAcquireAll() *v1.AcquireAllRequest {
 	return nil
 }
 
-func (x *Start) GetEnter() *v14.EnterRequest {
+func (x *Start) GetEnter() *v15.EnterRequest {
 	if x != nil {
 		if x, ok := x.Request.(*Start_Enter); ok {
 			return x.Enter
@@ -796,32 +713,32 @@ type isStart_Request interface {
 
 type Start_Acquire struct {
 	// A lock.
-	Acquire *v1.AcquireRequest `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
+	Acquire *v11.AcquireRequest `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
 }
 
 type Start_Join struct {
 	// A member.
-	Join *v11.JoinRequest `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
+	Join *v12.JoinRequest `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
 }
 
 type Start_AcquirePermits struct {
 	// Permits of a semaphore.
-	AcquirePermits *v12.AcquireRequest `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
+	AcquirePermits *v13.AcquireRequest `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
 }
 
 type Start_Campaign struct {
 	// A candidacy in an election.
-	Campaign *v13.CampaignRequest `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
+	Campaign *v14.CampaignRequest `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
 }
 
 type Start_AcquireAll struct {
 	// Several locks at once.
-	AcquireAll *v1.AcquireAllRequest `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
+	AcquireAll *v11.AcquireAllRequest `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
 }
 
 type Start_Enter struct {
 	// A place at a double barrier.
-	Enter *v14.EnterRequest `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
+	Enter *v15.EnterRequest `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
 }
 
 func (*Start_Acquire) isStart_Request() {}
@@ -849,7 +766,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +778,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +791,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Stop) GetRequestId() uint64 {
@@ -895,7 +812,7 @@ type CheckValidity struct {
 
 func (x *CheckValidity) Reset() {
 	*x = CheckValidity{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +824,7 @@ func (x *CheckValidity) String() string {
 func (*CheckValidity) ProtoMessage() {}
 
 func (x *CheckValidity) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +837,7 @@ func (x *CheckValidity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckValidity.ProtoReflect.Descriptor instead.
 func (*CheckValidity) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CheckValidity) GetCheckId() uint64 {
@@ -951,7 +868,7 @@ type MultiplexResponse struct {
 
 func (x *MultiplexResponse) Reset() {
 	*x = MultiplexResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +880,7 @@ func (x *MultiplexResponse) String() string {
 func (*MultiplexResponse) ProtoMessage() {}
 
 func (x *MultiplexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +893,7 @@ func (x *MultiplexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MultiplexResponse.ProtoReflect.Descriptor instead.
 func (*MultiplexResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MultiplexResponse) GetResponse() isMultiplexResponse_Response {
@@ -995,7 +912,7 @@ func (x *MultiplexResponse) GetOpened() *Opened {
 	return nil
 }
 
-func (x *MultiplexResponse) GetSuspended() *Suspended {
+func (x *MultiplexResponse) GetSuspended() *v1.Suspended {
 	if x != nil {
 		if x, ok := x.Response.(*MultiplexResponse_Suspended); ok {
 			return x.Suspended
@@ -1004,7 +921,7 @@ func (x *MultiplexResponse) GetSuspended() *Suspended {
 	return nil
 }
 
-func (x *MultiplexResponse) GetResumed() *Resumed {
+func (x *MultiplexResponse) GetResumed() *v1.Resumed {
 	if x != nil {
 		if x, ok := x.Response.(*MultiplexResponse_Resumed); ok {
 			return x.Resumed
@@ -1052,12 +969,12 @@ type MultiplexResponse_Opened struct {
 type MultiplexResponse_Suspended struct {
 	// Contact with the ensemble is lost; the lease is not, nor is anything that stands on it. Sent again at least once a second
 	// while it lasts, and once for all.
-	Suspended *Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
+	Suspended *v1.Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
 }
 
 type MultiplexResponse_Resumed struct {
 	// Contact is back; nothing was lost.
-	Resumed *Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
+	Resumed *v1.Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
 }
 
 type MultiplexResponse_Event struct {
@@ -1109,7 +1026,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1038,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1051,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Event) GetRequestId() uint64 {
@@ -1151,7 +1068,7 @@ func (x *Event) GetEvent() isEvent_Event {
 	return nil
 }
 
-func (x *Event) GetAcquire() *v1.AcquireResponse {
+func (x *Event) GetAcquire() *v11.AcquireResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_Acquire); ok {
 			return x.Acquire
@@ -1160,7 +1077,7 @@ func (x *Event) GetAcquire() *v1.AcquireResponse {
 	return nil
 }
 
-func (x *Event) GetJoin() *v11.JoinResponse {
+func (x *Event) GetJoin() *v12.JoinResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_Join); ok {
 			return x.Join
@@ -1169,7 +1086,7 @@ func (x *Event) GetJoin() *v11.JoinResponse {
 	return nil
 }
 
-func (x *Event) GetAcquirePermits() *v12.AcquireResponse {
+func (x *Event) GetAcquirePermits() *v13.AcquireResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_AcquirePermits); ok {
 			return x.AcquirePermits
@@ -1178,7 +1095,7 @@ func (x *Event) GetAcquirePermits() *v12.AcquireResponse {
 	return nil
 }
 
-func (x *Event) GetCampaign() *v13.CampaignResponse {
+func (x *Event) GetCampaign() *v14.CampaignResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_Campaign); ok {
 			return x.Campaign
@@ -1187,7 +1104,7 @@ func (x *Event) GetCampaign() *v13.CampaignResponse {
 	return nil
 }
 
-func (x *Event) GetAcquireAll() *v1.AcquireAllResponse {
+func (x *Event) GetAcquireAll() *v11.AcquireAllResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_AcquireAll); ok {
 			return x.AcquireAll
@@ -1196,7 +1113,7 @@ func (x *Event) GetAcquireAll() *v1.AcquireAllResponse {
 	return nil
 }
 
-func (x *Event) GetEnter() *v14.EnterResponse {
+func (x *Event) GetEnter() *v15.EnterResponse {
 	if x != nil {
 		if x, ok := x.Event.(*Event_Enter); ok {
 			return x.Enter
@@ -1211,32 +1128,32 @@ type isEvent_Event interface {
 
 type Event_Acquire struct {
 	// To a lock.
-	Acquire *v1.AcquireResponse `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
+	Acquire *v11.AcquireResponse `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
 }
 
 type Event_Join struct {
 	// To a member.
-	Join *v11.JoinResponse `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
+	Join *v12.JoinResponse `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
 }
 
 type Event_AcquirePermits struct {
 	// To permits.
-	AcquirePermits *v12.AcquireResponse `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
+	AcquirePermits *v13.AcquireResponse `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
 }
 
 type Event_Campaign struct {
 	// To a candidacy.
-	Campaign *v13.CampaignResponse `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
+	Campaign *v14.CampaignResponse `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
 }
 
 type Event_AcquireAll struct {
 	// To several locks.
-	AcquireAll *v1.AcquireAllResponse `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
+	AcquireAll *v11.AcquireAllResponse `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
 }
 
 type Event_Enter struct {
 	// At a double barrier.
-	Enter *v14.EnterResponse `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
+	Enter *v15.EnterResponse `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
 }
 
 func (*Event_Acquire) isEvent_Event() {}
@@ -1273,7 +1190,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1202,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1215,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Ended) GetRequestId() uint64 {
@@ -1357,7 +1274,7 @@ type Checked struct {
 
 func (x *Checked) Reset() {
 	*x = Checked{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1286,7 @@ func (x *Checked) String() string {
 func (*Checked) ProtoMessage() {}
 
 func (x *Checked) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1299,7 @@ func (x *Checked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checked.ProtoReflect.Descriptor instead.
 func (*Checked) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Checked) GetCheckId() uint64 {
@@ -1410,7 +1327,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1339,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1352,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckRequest) GetLeaseId() string {
@@ -1456,7 +1373,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1385,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1398,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckResponse) GetValidFor() *durationpb.Duration {
@@ -1502,7 +1419,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +1431,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +1444,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CloseRequest) GetLeaseId() string {
@@ -1546,7 +1463,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1558,7 +1475,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1571,7 +1488,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{16}
 }
 
 // ListRequest asks for a page of leases.
@@ -1587,7 +1504,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1516,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1529,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRequest) GetPageSize() int32 {
@@ -1642,7 +1559,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1571,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1584,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResponse) GetLeases() []*Lease {
@@ -1709,7 +1626,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[21]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1638,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[21]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1651,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Lease) GetOwner() string {
@@ -1808,7 +1725,7 @@ type Possession struct {
 
 func (x *Possession) Reset() {
 	*x = Possession{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[22]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1737,7 @@ func (x *Possession) String() string {
 func (*Possession) ProtoMessage() {}
 
 func (x *Possession) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[22]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1750,7 @@ func (x *Possession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Possession.ProtoReflect.Descriptor instead.
 func (*Possession) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{22}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Possession) GetKind() string {
@@ -1861,26 +1778,23 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
 	"\bmetadata\x18\x03 \x03(\v2..sidekeeper.lease.v1.OpenRequest.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc6\x01\n" +
 	"\fOpenResponse\x125\n" +
-	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12>\n" +
-	"\tsuspended\x18\x02 \x01(\v2\x1e.sidekeeper.lease.v1.SuspendedH\x00R\tsuspended\x128\n" +
-	"\aresumed\x18\x03 \x01(\v2\x1c.sidekeeper.lease.v1.ResumedH\x00R\aresumedB\a\n" +
+	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12=\n" +
+	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumedB\a\n" +
 	"\x05event\"n\n" +
 	"\x06Opened\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x1c\n" +
-	"\tresumable\x18\x03 \x01(\bR\tresumable\"D\n" +
-	"\tSuspended\x127\n" +
-	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\"\xad\x02\n" +
+	"\tresumable\x18\x03 \x01(\bR\tresumable\"\xad\x02\n" +
 	"\x10MultiplexRequest\x126\n" +
 	"\x04open\x18\x01 \x01(\v2 .sidekeeper.lease.v1.OpenRequestH\x00R\x04open\x125\n" +
 	"\x06resume\x18\x02 \x01(\v2\x1b.sidekeeper.lease.v1.ResumeH\x00R\x06resume\x122\n" +
@@ -1910,11 +1824,11 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\"*\n" +
 	"\rCheckValidity\x12\x19\n" +
-	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xf2\x02\n" +
+	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xf0\x02\n" +
 	"\x11MultiplexResponse\x125\n" +
-	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12>\n" +
-	"\tsuspended\x18\x02 \x01(\v2\x1e.sidekeeper.lease.v1.SuspendedH\x00R\tsuspended\x128\n" +
-	"\aresumed\x18\x03 \x01(\v2\x1c.sidekeeper.lease.v1.ResumedH\x00R\aresumed\x122\n" +
+	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12=\n" +
+	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x122\n" +
 	"\x05event\x18\x04 \x01(\v2\x1a.sidekeeper.lease.v1.EventH\x00R\x05event\x122\n" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
@@ -2003,108 +1917,107 @@ func file_sidekeeper_lease_v1_lease_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lease_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
-	(State)(0),                    // 0: sidekeeper.lease.v1.State
-	(*OpenRequest)(nil),           // 1: sidekeeper.lease.v1.OpenRequest
-	(*OpenResponse)(nil),          // 2: sidekeeper.lease.v1.OpenResponse
-	(*Opened)(nil),                // 3: sidekeeper.lease.v1.Opened
-	(*Suspended)(nil),             // 4: sidekeeper.lease.v1.Suspended
-	(*Resumed)(nil),               // 5: sidekeeper.lease.v1.Resumed
-	(*MultiplexRequest)(nil),      // 6: sidekeeper.lease.v1.MultiplexRequest
-	(*Resume)(nil),                // 7: sidekeeper.lease.v1.Resume
-	(*Claim)(nil),                 // 8: sidekeeper.lease.v1.Claim
-	(*Start)(nil),                 // 9: sidekeeper.lease.v1.Start
-	(*Stop)(nil),                  // 10: sidekeeper.lease.v1.Stop
-	(*CheckValidity)(nil),         // 11: sidekeeper.lease.v1.CheckValidity
-	(*MultiplexResponse)(nil),     // 12: sidekeeper.lease.v1.MultiplexResponse
-	(*Event)(nil),                 // 13: sidekeeper.lease.v1.Event
-	(*Ended)(nil),                 // 14: sidekeeper.lease.v1.Ended
-	(*Checked)(nil),               // 15: sidekeeper.lease.v1.Checked
-	(*CheckRequest)(nil),          // 16: sidekeeper.lease.v1.CheckRequest
-	(*CheckResponse)(nil),         // 17: sidekeeper.lease.v1.CheckResponse
-	(*CloseRequest)(nil),          // 18: sidekeeper.lease.v1.CloseRequest
-	(*CloseResponse)(nil),         // 19: sidekeeper.lease.v1.CloseResponse
-	(*ListRequest)(nil),           // 20: sidekeeper.lease.v1.ListRequest
-	(*ListResponse)(nil),          // 21: sidekeeper.lease.v1.ListResponse
-	(*Lease)(nil),                 // 22: sidekeeper.lease.v1.Lease
-	(*Possession)(nil),            // 23: sidekeeper.lease.v1.Possession
-	nil,                           // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	nil,                           // 25: sidekeeper.lease.v1.Ended.MetadataEntry
-	nil,                           // 26: sidekeeper.lease.v1.Lease.MetadataEntry
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*v1.AcquireRequest)(nil),     // 28: sidekeeper.lock.v1.AcquireRequest
-	(*v11.JoinRequest)(nil),       // 29: sidekeeper.membership.v1.JoinRequest
-	(*v12.AcquireRequest)(nil),    // 30: sidekeeper.semaphore.v1.AcquireRequest
-	(*v13.CampaignRequest)(nil),   // 31: sidekeeper.election.v1.CampaignRequest
-	(*v1.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
-	(*v14.EnterRequest)(nil),      // 33: sidekeeper.barrier.v1.EnterRequest
-	(*v1.AcquireResponse)(nil),    // 34: sidekeeper.lock.v1.AcquireResponse
-	(*v11.JoinResponse)(nil),      // 35: sidekeeper.membership.v1.JoinResponse
-	(*v12.AcquireResponse)(nil),   // 36: sidekeeper.semaphore.v1.AcquireResponse
-	(*v13.CampaignResponse)(nil),  // 37: sidekeeper.election.v1.CampaignResponse
-	(*v1.AcquireAllResponse)(nil), // 38: sidekeeper.lock.v1.AcquireAllResponse
-	(*v14.EnterResponse)(nil),     // 39: sidekeeper.barrier.v1.EnterResponse
+	(State)(0),                     // 0: sidekeeper.lease.v1.State
+	(*OpenRequest)(nil),            // 1: sidekeeper.lease.v1.OpenRequest
+	(*OpenResponse)(nil),           // 2: sidekeeper.lease.v1.OpenResponse
+	(*Opened)(nil),                 // 3: sidekeeper.lease.v1.Opened
+	(*MultiplexRequest)(nil),       // 4: sidekeeper.lease.v1.MultiplexRequest
+	(*Resume)(nil),                 // 5: sidekeeper.lease.v1.Resume
+	(*Claim)(nil),                  // 6: sidekeeper.lease.v1.Claim
+	(*Start)(nil),                  // 7: sidekeeper.lease.v1.Start
+	(*Stop)(nil),                   // 8: sidekeeper.lease.v1.Stop
+	(*CheckValidity)(nil),          // 9: sidekeeper.lease.v1.CheckValidity
+	(*MultiplexResponse)(nil),      // 10: sidekeeper.lease.v1.MultiplexResponse
+	(*Event)(nil),                  // 11: sidekeeper.lease.v1.Event
+	(*Ended)(nil),                  // 12: sidekeeper.lease.v1.Ended
+	(*Checked)(nil),                // 13: sidekeeper.lease.v1.Checked
+	(*CheckRequest)(nil),           // 14: sidekeeper.lease.v1.CheckRequest
+	(*CheckResponse)(nil),          // 15: sidekeeper.lease.v1.CheckResponse
+	(*CloseRequest)(nil),           // 16: sidekeeper.lease.v1.CloseRequest
+	(*CloseResponse)(nil),          // 17: sidekeeper.lease.v1.CloseResponse
+	(*ListRequest)(nil),            // 18: sidekeeper.lease.v1.ListRequest
+	(*ListResponse)(nil),           // 19: sidekeeper.lease.v1.ListResponse
+	(*Lease)(nil),                  // 20: sidekeeper.lease.v1.Lease
+	(*Possession)(nil),             // 21: sidekeeper.lease.v1.Possession
+	nil,                            // 22: sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	nil,                            // 23: sidekeeper.lease.v1.Ended.MetadataEntry
+	nil,                            // 24: sidekeeper.lease.v1.Lease.MetadataEntry
+	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
+	(*v1.Suspended)(nil),           // 26: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),             // 27: sidekeeper.hold.v1.Resumed
+	(*v11.AcquireRequest)(nil),     // 28: sidekeeper.lock.v1.AcquireRequest
+	(*v12.JoinRequest)(nil),        // 29: sidekeeper.membership.v1.JoinRequest
+	(*v13.AcquireRequest)(nil),     // 30: sidekeeper.semaphore.v1.AcquireRequest
+	(*v14.CampaignRequest)(nil),    // 31: sidekeeper.election.v1.CampaignRequest
+	(*v11.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
+	(*v15.EnterRequest)(nil),       // 33: sidekeeper.barrier.v1.EnterRequest
+	(*v11.AcquireResponse)(nil),    // 34: sidekeeper.lock.v1.AcquireResponse
+	(*v12.JoinResponse)(nil),       // 35: sidekeeper.membership.v1.JoinResponse
+	(*v13.AcquireResponse)(nil),    // 36: sidekeeper.semaphore.v1.AcquireResponse
+	(*v14.CampaignResponse)(nil),   // 37: sidekeeper.election.v1.CampaignResponse
+	(*v11.AcquireAllResponse)(nil), // 38: sidekeeper.lock.v1.AcquireAllResponse
+	(*v15.EnterResponse)(nil),      // 39: sidekeeper.barrier.v1.EnterResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
-	27, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
-	24, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
+	22, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
 	3,  // 2: sidekeeper.lease.v1.OpenResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 3: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 4: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	27, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
-	27, // 6: sidekeeper.lease.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	1,  // 7: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
-	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.resume:type_name -> sidekeeper.lease.v1.Resume
-	9,  // 9: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
-	10, // 10: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
-	11, // 11: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
-	8,  // 12: sidekeeper.lease.v1.Resume.claims:type_name -> sidekeeper.lease.v1.Claim
-	9,  // 13: sidekeeper.lease.v1.Claim.start:type_name -> sidekeeper.lease.v1.Start
-	28, // 14: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
-	29, // 15: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
-	30, // 16: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
-	31, // 17: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
-	32, // 18: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
-	33, // 19: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
-	3,  // 20: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 21: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 22: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	13, // 23: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	14, // 24: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	15, // 25: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	34, // 26: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	35, // 27: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	36, // 28: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	37, // 29: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	38, // 30: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
-	39, // 31: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
-	25, // 32: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	27, // 33: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	27, // 34: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	27, // 35: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	22, // 36: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	26, // 37: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 38: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	27, // 39: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	27, // 40: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	27, // 41: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	23, // 42: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 43: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 44: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	16, // 45: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	18, // 46: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	20, // 47: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 48: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	12, // 49: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	17, // 50: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	19, // 51: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	21, // 52: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	48, // [48:53] is the sub-list for method output_type
-	43, // [43:48] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	26, // 3: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 4: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	25, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
+	1,  // 6: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
+	5,  // 7: sidekeeper.lease.v1.MultiplexRequest.resume:type_name -> sidekeeper.lease.v1.Resume
+	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
+	8,  // 9: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
+	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
+	6,  // 11: sidekeeper.lease.v1.Resume.claims:type_name -> sidekeeper.lease.v1.Claim
+	7,  // 12: sidekeeper.lease.v1.Claim.start:type_name -> sidekeeper.lease.v1.Start
+	28, // 13: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
+	29, // 14: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
+	30, // 15: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
+	31, // 16: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
+	32, // 17: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
+	33, // 18: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
+	3,  // 19: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	26, // 20: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 21: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	11, // 22: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	12, // 23: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	13, // 24: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	34, // 25: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	35, // 26: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	36, // 27: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	37, // 28: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	38, // 29: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	39, // 30: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
+	23, // 31: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	25, // 32: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	25, // 33: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	25, // 34: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	20, // 35: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	24, // 36: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 37: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	25, // 38: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	25, // 39: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	25, // 40: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	21, // 41: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 42: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	4,  // 43: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	14, // 44: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	16, // 45: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	18, // 46: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 47: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	10, // 48: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	15, // 49: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	17, // 50: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	19, // 51: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	47, // [47:52] is the sub-list for method output_type
+	42, // [42:47] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2117,14 +2030,14 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*OpenResponse_Suspended)(nil),
 		(*OpenResponse_Resumed)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[5].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[3].OneofWrappers = []any{
 		(*MultiplexRequest_Open)(nil),
 		(*MultiplexRequest_Resume)(nil),
 		(*MultiplexRequest_Start)(nil),
 		(*MultiplexRequest_Stop)(nil),
 		(*MultiplexRequest_Check)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[8].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[6].OneofWrappers = []any{
 		(*Start_Acquire)(nil),
 		(*Start_Join)(nil),
 		(*Start_AcquirePermits)(nil),
@@ -2132,7 +2045,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_AcquireAll)(nil),
 		(*Start_Enter)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[11].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[9].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
 		(*MultiplexResponse_Suspended)(nil),
 		(*MultiplexResponse_Resumed)(nil),
@@ -2140,7 +2053,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*MultiplexResponse_Ended)(nil),
 		(*MultiplexResponse_Checked)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[12].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[10].OneofWrappers = []any{
 		(*Event_Acquire)(nil),
 		(*Event_Join)(nil),
 		(*Event_AcquirePermits)(nil),
@@ -2154,7 +2067,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lease_v1_lease_proto_rawDesc), len(file_sidekeeper_lease_v1_lease_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -12,6 +12,7 @@
 package lockv1
 
 import (
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -27,70 +28,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode is how a lock is held.
-type Mode int32
-
-const (
-	// The same as MODE_EXCLUSIVE.
-	Mode_MODE_UNSPECIFIED Mode = 0
-	// A mutex: one holder at a time.
-	Mode_MODE_EXCLUSIVE Mode = 1
-	// A read/write lock's reader: any number of readers at a time, while no writer holds.
-	Mode_MODE_READ Mode = 2
-	// A read/write lock's writer: alone.
-	Mode_MODE_WRITE Mode = 3
-)
-
-// Enum value maps for Mode.
-var (
-	Mode_name = map[int32]string{
-		0: "MODE_UNSPECIFIED",
-		1: "MODE_EXCLUSIVE",
-		2: "MODE_READ",
-		3: "MODE_WRITE",
-	}
-	Mode_value = map[string]int32{
-		"MODE_UNSPECIFIED": 0,
-		"MODE_EXCLUSIVE":   1,
-		"MODE_READ":        2,
-		"MODE_WRITE":       3,
-	}
-)
-
-func (x Mode) Enum() *Mode {
-	p := new(Mode)
-	*p = x
-	return p
-}
-
-func (x Mode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_sidekeeper_lock_v1_lock_proto_enumTypes[0].Descriptor()
-}
-
-func (Mode) Type() protoreflect.EnumType {
-	return &file_sidekeeper_lock_v1_lock_proto_enumTypes[0]
-}
-
-func (x Mode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Mode.Descriptor instead.
-func (Mode) EnumDescriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{0}
-}
-
 // AcquireRequest says which lock, how, and for how long to wait.
 type AcquireRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock.
-	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
+	Mode v1.Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode" json:"mode,omitempty"`
 	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the
 	// stream.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
@@ -153,11 +97,11 @@ func (x *AcquireRequest) GetName() string {
 	return ""
 }
 
-func (x *AcquireRequest) GetMode() Mode {
+func (x *AcquireRequest) GetMode() v1.Mode {
 	if x != nil {
 		return x.Mode
 	}
-	return Mode_MODE_UNSPECIFIED
+	return v1.Mode(0)
 }
 
 func (x *AcquireRequest) GetLeaseId() string {
@@ -256,7 +200,7 @@ func (x *AcquireResponse) GetEvent() isAcquireResponse_Event {
 	return nil
 }
 
-func (x *AcquireResponse) GetQueued() *Queued {
+func (x *AcquireResponse) GetQueued() *v1.Queued {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireResponse_Queued); ok {
 			return x.Queued
@@ -274,7 +218,7 @@ func (x *AcquireResponse) GetGranted() *Granted {
 	return nil
 }
 
-func (x *AcquireResponse) GetSuspended() *Suspended {
+func (x *AcquireResponse) GetSuspended() *v1.Suspended {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireResponse_Suspended); ok {
 			return x.Suspended
@@ -283,7 +227,7 @@ func (x *AcquireResponse) GetSuspended() *Suspended {
 	return nil
 }
 
-func (x *AcquireResponse) GetResumed() *Resumed {
+func (x *AcquireResponse) GetResumed() *v1.Resumed {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireResponse_Resumed); ok {
 			return x.Resumed
@@ -292,7 +236,7 @@ func (x *AcquireResponse) GetResumed() *Resumed {
 	return nil
 }
 
-func (x *AcquireResponse) GetRevocationRequested() *RevocationRequested {
+func (x *AcquireResponse) GetRevocationRequested() *v1.RevocationRequested {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireResponse_RevocationRequested); ok {
 			return x.RevocationRequested
@@ -307,7 +251,7 @@ type isAcquireResponse_Event interface {
 
 type AcquireResponse_Queued struct {
 	// Other callers are ahead.
-	Queued *Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
+	Queued *v1.Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
 }
 
 type AcquireResponse_Granted struct {
@@ -317,17 +261,17 @@ type AcquireResponse_Granted struct {
 
 type AcquireResponse_Suspended struct {
 	// Contact with the ensemble is lost; the lock is not. Sent again at least once a second while it lasts.
-	Suspended *Suspended `protobuf:"bytes,3,opt,name=suspended,proto3,oneof"`
+	Suspended *v1.Suspended `protobuf:"bytes,3,opt,name=suspended,proto3,oneof"`
 }
 
 type AcquireResponse_Resumed struct {
 	// Contact is back; the lock was never lost.
-	Resumed *Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
+	Resumed *v1.Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
 }
 
 type AcquireResponse_RevocationRequested struct {
 	// The caller is asked to release the lock.
-	RevocationRequested *RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
+	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
 func (*AcquireResponse_Queued) isAcquireResponse_Event() {}
@@ -339,70 +283,6 @@ func (*AcquireResponse_Suspended) isAcquireResponse_Event() {}
 func (*AcquireResponse_Resumed) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
-
-// Queued says how many are ahead.
-type Queued struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many contenders are ahead: at least 1, or 0 while the delay of an earlier hold is kept.
-	Position int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	// Who holds the lock now, at most 16 of them.
-	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
-	// With position 0, for how long the delay is still kept.
-	LockDelay     *durationpb.Duration `protobuf:"bytes,3,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Queued) Reset() {
-	*x = Queued{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Queued) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Queued) ProtoMessage() {}
-
-func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
-func (*Queued) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Queued) GetPosition() int32 {
-	if x != nil {
-		return x.Position
-	}
-	return 0
-}
-
-func (x *Queued) GetHolders() []*Contender {
-	if x != nil {
-		return x.Holders
-	}
-	return nil
-}
-
-func (x *Queued) GetLockDelay() *durationpb.Duration {
-	if x != nil {
-		return x.LockDelay
-	}
-	return nil
-}
 
 // Granted says that the lock is held.
 type Granted struct {
@@ -418,7 +298,7 @@ type Granted struct {
 
 func (x *Granted) Reset() {
 	*x = Granted{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[3]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +310,7 @@ func (x *Granted) String() string {
 func (*Granted) ProtoMessage() {}
 
 func (x *Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[3]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +323,7 @@ func (x *Granted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Granted.ProtoReflect.Descriptor instead.
 func (*Granted) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{3}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Granted) GetHoldId() string {
@@ -458,154 +338,6 @@ func (x *Granted) GetFencingToken() int64 {
 		return x.FencingToken
 	}
 	return 0
-}
-
-// Suspended says that the ensemble does not answer.
-type Suspended struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, the lock is proved to remain the caller's. If contact does not return within
-	// this time, the stream ends with LEASE_LOST.
-	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Suspended) Reset() {
-	*x = Suspended{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Suspended) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Suspended) ProtoMessage() {}
-
-func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
-func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *Suspended) GetRemaining() *durationpb.Duration {
-	if x != nil {
-		return x.Remaining
-	}
-	return nil
-}
-
-// Resumed says that the ensemble answers again.
-type Resumed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Resumed) Reset() {
-	*x = Resumed{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Resumed) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Resumed) ProtoMessage() {}
-
-func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
-func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{5}
-}
-
-// RevocationRequested asks the holder to release the lock soon.
-type RevocationRequested struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if unknown.
-	RequestedBy string `protobuf:"bytes,1,opt,name=requested_by,json=requestedBy,proto3" json:"requested_by,omitempty"`
-	// Why, as given in the request. Empty if not given.
-	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// How long, from now, until the hold is ended by force. Omitted if it will not be.
-	Grace         *durationpb.Duration `protobuf:"bytes,3,opt,name=grace,proto3" json:"grace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RevocationRequested) Reset() {
-	*x = RevocationRequested{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RevocationRequested) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RevocationRequested) ProtoMessage() {}
-
-func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RevocationRequested.ProtoReflect.Descriptor instead.
-func (*RevocationRequested) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *RevocationRequested) GetRequestedBy() string {
-	if x != nil {
-		return x.RequestedBy
-	}
-	return ""
-}
-
-func (x *RevocationRequested) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *RevocationRequested) GetGrace() *durationpb.Duration {
-	if x != nil {
-		return x.Grace
-	}
-	return nil
 }
 
 // AcquireAllRequest says which locks, how, and for how long to wait.
@@ -630,7 +362,7 @@ type AcquireAllRequest struct {
 
 func (x *AcquireAllRequest) Reset() {
 	*x = AcquireAllRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -642,7 +374,7 @@ func (x *AcquireAllRequest) String() string {
 func (*AcquireAllRequest) ProtoMessage() {}
 
 func (x *AcquireAllRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -655,7 +387,7 @@ func (x *AcquireAllRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireAllRequest.ProtoReflect.Descriptor instead.
 func (*AcquireAllRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AcquireAllRequest) GetLocks() []*WantedLock {
@@ -699,14 +431,14 @@ type WantedLock struct {
 	// Required. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock.
-	Mode          Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
+	Mode          v1.Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +450,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +463,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WantedLock) GetName() string {
@@ -741,11 +473,11 @@ func (x *WantedLock) GetName() string {
 	return ""
 }
 
-func (x *WantedLock) GetMode() Mode {
+func (x *WantedLock) GetMode() v1.Mode {
 	if x != nil {
 		return x.Mode
 	}
-	return Mode_MODE_UNSPECIFIED
+	return v1.Mode(0)
 }
 
 // AcquireAllResponse is one event while waiting for several locks or holding them. Ignore messages whose event you do not know.
@@ -767,7 +499,7 @@ type AcquireAllResponse struct {
 
 func (x *AcquireAllResponse) Reset() {
 	*x = AcquireAllResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +511,7 @@ func (x *AcquireAllResponse) String() string {
 func (*AcquireAllResponse) ProtoMessage() {}
 
 func (x *AcquireAllResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +524,7 @@ func (x *AcquireAllResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireAllResponse.ProtoReflect.Descriptor instead.
 func (*AcquireAllResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AcquireAllResponse) GetEvent() isAcquireAllResponse_Event {
@@ -820,7 +552,7 @@ func (x *AcquireAllResponse) GetGranted() *AllGranted {
 	return nil
 }
 
-func (x *AcquireAllResponse) GetSuspended() *Suspended {
+func (x *AcquireAllResponse) GetSuspended() *v1.Suspended {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireAllResponse_Suspended); ok {
 			return x.Suspended
@@ -829,7 +561,7 @@ func (x *AcquireAllResponse) GetSuspended() *Suspended {
 	return nil
 }
 
-func (x *AcquireAllResponse) GetResumed() *Resumed {
+func (x *AcquireAllResponse) GetResumed() *v1.Resumed {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireAllResponse_Resumed); ok {
 			return x.Resumed
@@ -838,7 +570,7 @@ func (x *AcquireAllResponse) GetResumed() *Resumed {
 	return nil
 }
 
-func (x *AcquireAllResponse) GetRevocationRequested() *RevocationRequested {
+func (x *AcquireAllResponse) GetRevocationRequested() *v1.RevocationRequested {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireAllResponse_RevocationRequested); ok {
 			return x.RevocationRequested
@@ -863,17 +595,17 @@ type AcquireAllResponse_Granted struct {
 
 type AcquireAllResponse_Suspended struct {
 	// Contact with the ensemble is lost; the locks are not. Sent again at least once a second while it lasts.
-	Suspended *Suspended `protobuf:"bytes,3,opt,name=suspended,proto3,oneof"`
+	Suspended *v1.Suspended `protobuf:"bytes,3,opt,name=suspended,proto3,oneof"`
 }
 
 type AcquireAllResponse_Resumed struct {
 	// Contact is back; the locks were never lost.
-	Resumed *Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
+	Resumed *v1.Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
 }
 
 type AcquireAllResponse_RevocationRequested struct {
 	// The caller is asked to release the locks: somebody asks for one of them, or for several.
-	RevocationRequested *RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
+	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
 func (*AcquireAllResponse_Queued) isAcquireAllResponse_Event() {}
@@ -897,7 +629,7 @@ type AllQueued struct {
 
 func (x *AllQueued) Reset() {
 	*x = AllQueued{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +641,7 @@ func (x *AllQueued) String() string {
 func (*AllQueued) ProtoMessage() {}
 
 func (x *AllQueued) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +654,7 @@ func (x *AllQueued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllQueued.ProtoReflect.Descriptor instead.
 func (*AllQueued) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AllQueued) GetLocks() []*QueuedLock {
@@ -945,7 +677,7 @@ type QueuedLock struct {
 
 func (x *QueuedLock) Reset() {
 	*x = QueuedLock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +689,7 @@ func (x *QueuedLock) String() string {
 func (*QueuedLock) ProtoMessage() {}
 
 func (x *QueuedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +702,7 @@ func (x *QueuedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedLock.ProtoReflect.Descriptor instead.
 func (*QueuedLock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *QueuedLock) GetName() string {
@@ -1000,7 +732,7 @@ type AllGranted struct {
 
 func (x *AllGranted) Reset() {
 	*x = AllGranted{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +744,7 @@ func (x *AllGranted) String() string {
 func (*AllGranted) ProtoMessage() {}
 
 func (x *AllGranted) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +757,7 @@ func (x *AllGranted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllGranted.ProtoReflect.Descriptor instead.
 func (*AllGranted) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AllGranted) GetHoldId() string {
@@ -1055,7 +787,7 @@ type GrantedLock struct {
 
 func (x *GrantedLock) Reset() {
 	*x = GrantedLock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +799,7 @@ func (x *GrantedLock) String() string {
 func (*GrantedLock) ProtoMessage() {}
 
 func (x *GrantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +812,7 @@ func (x *GrantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLock.ProtoReflect.Descriptor instead.
 func (*GrantedLock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GrantedLock) GetName() string {
@@ -1108,7 +840,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +852,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +865,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckRequest) GetHoldIds() []string {
@@ -1154,7 +886,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +898,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +911,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckResponse) GetHolds() []*CheckedHold {
@@ -1207,7 +939,7 @@ type CheckedHold struct {
 
 func (x *CheckedHold) Reset() {
 	*x = CheckedHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +951,7 @@ func (x *CheckedHold) String() string {
 func (*CheckedHold) ProtoMessage() {}
 
 func (x *CheckedHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +964,7 @@ func (x *CheckedHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckedHold.ProtoReflect.Descriptor instead.
 func (*CheckedHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckedHold) GetHoldId() string {
@@ -1274,7 +1006,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1018,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1031,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReleaseRequest) GetHoldId() string {
@@ -1318,7 +1050,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1062,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1075,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 // RevokeRequest asks holders to release a lock.
@@ -1362,7 +1094,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1106,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1119,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RevokeRequest) GetName() string {
@@ -1422,7 +1154,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1166,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1179,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RevokeResponse) GetAsked() int32 {
@@ -1476,7 +1208,7 @@ type BreakRequest struct {
 
 func (x *BreakRequest) Reset() {
 	*x = BreakRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1220,7 @@ func (x *BreakRequest) String() string {
 func (*BreakRequest) ProtoMessage() {}
 
 func (x *BreakRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1233,7 @@ func (x *BreakRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakRequest.ProtoReflect.Descriptor instead.
 func (*BreakRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BreakRequest) GetName() string {
@@ -1543,7 +1275,7 @@ type BreakResponse struct {
 
 func (x *BreakResponse) Reset() {
 	*x = BreakResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1287,7 @@ func (x *BreakResponse) String() string {
 func (*BreakResponse) ProtoMessage() {}
 
 func (x *BreakResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1300,7 @@ func (x *BreakResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakResponse.ProtoReflect.Descriptor instead.
 func (*BreakResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BreakResponse) GetForced() bool {
@@ -1589,7 +1321,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1333,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1346,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRequest) GetName() string {
@@ -1635,7 +1367,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1379,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1392,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetResponse) GetView() *View {
@@ -1676,9 +1408,9 @@ type View struct {
 	// Always set. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The holders, in the order of their grants.
-	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	Holders []*v1.Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
 	// The waiters, in the order of their turn.
-	Waiters []*Contender `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
+	Waiters []*v1.Contender `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,4,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
 	// Set while the delay of a hold is kept that did not end by its holder's own hand. Nobody holds the lock then.
@@ -1689,7 +1421,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1433,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1446,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *View) GetName() string {
@@ -1724,14 +1456,14 @@ func (x *View) GetName() string {
 	return ""
 }
 
-func (x *View) GetHolders() []*Contender {
+func (x *View) GetHolders() []*v1.Contender {
 	if x != nil {
 		return x.Holders
 	}
 	return nil
 }
 
-func (x *View) GetWaiters() []*Contender {
+func (x *View) GetWaiters() []*v1.Contender {
 	if x != nil {
 		return x.Waiters
 	}
@@ -1765,7 +1497,7 @@ type LostHold struct {
 
 func (x *LostHold) Reset() {
 	*x = LostHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1509,7 @@ func (x *LostHold) String() string {
 func (*LostHold) ProtoMessage() {}
 
 func (x *LostHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1522,7 @@ func (x *LostHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostHold.ProtoReflect.Descriptor instead.
 func (*LostHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{26}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LostHold) GetFencingToken() int64 {
@@ -1801,125 +1533,6 @@ func (x *LostHold) GetFencingToken() int64 {
 }
 
 func (x *LostHold) GetLockDelay() *durationpb.Duration {
-	if x != nil {
-		return x.LockDelay
-	}
-	return nil
-}
-
-// Contender is a caller that holds or waits for a lock.
-type Contender struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How it holds or wants the lock.
-	Mode Mode `protobuf:"varint,1,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
-	// As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text.
-	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	// As given to Acquire.
-	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Always set. The token it holds the lock with, or will hold it with.
-	FencingToken int64 `protobuf:"varint,4,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Always set. How long it has been in the queue, by the ensemble's clock.
-	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
-	// Whether it is a client of the ensemble that is not Sidekeeper's.
-	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
-	// Whether it was asked to release the lock.
-	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
-	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
-	// TLS, and if it is not Sidekeeper's.
-	Identity string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
-	// Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none.
-	LockDelay     *durationpb.Duration `protobuf:"bytes,9,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Contender) Reset() {
-	*x = Contender{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Contender) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Contender) ProtoMessage() {}
-
-func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Contender.ProtoReflect.Descriptor instead.
-func (*Contender) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *Contender) GetMode() Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return Mode_MODE_UNSPECIFIED
-}
-
-func (x *Contender) GetOwner() string {
-	if x != nil {
-		return x.Owner
-	}
-	return ""
-}
-
-func (x *Contender) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *Contender) GetFencingToken() int64 {
-	if x != nil {
-		return x.FencingToken
-	}
-	return 0
-}
-
-func (x *Contender) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *Contender) GetForeign() bool {
-	if x != nil {
-		return x.Foreign
-	}
-	return false
-}
-
-func (x *Contender) GetRevocationRequested() bool {
-	if x != nil {
-		return x.RevocationRequested
-	}
-	return false
-}
-
-func (x *Contender) GetIdentity() string {
-	if x != nil {
-		return x.Identity
-	}
-	return ""
-}
-
-func (x *Contender) GetLockDelay() *durationpb.Duration {
 	if x != nil {
 		return x.LockDelay
 	}
@@ -1939,7 +1552,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +1564,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +1577,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainRequest) GetName() string {
@@ -1996,7 +1609,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +1621,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +1634,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainResponse) GetLocks() []*ExplainedLock {
@@ -2064,7 +1677,7 @@ type ExplainedLock struct {
 
 func (x *ExplainedLock) Reset() {
 	*x = ExplainedLock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +1689,7 @@ func (x *ExplainedLock) String() string {
 func (*ExplainedLock) ProtoMessage() {}
 
 func (x *ExplainedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +1702,7 @@ func (x *ExplainedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedLock.ProtoReflect.Descriptor instead.
 func (*ExplainedLock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExplainedLock) GetName() string {
@@ -2142,7 +1755,7 @@ type UsualHold struct {
 
 func (x *UsualHold) Reset() {
 	*x = UsualHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +1767,7 @@ func (x *UsualHold) String() string {
 func (*UsualHold) ProtoMessage() {}
 
 func (x *UsualHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +1780,7 @@ func (x *UsualHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsualHold.ProtoReflect.Descriptor instead.
 func (*UsualHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UsualHold) GetHolds() int32 {
@@ -2195,7 +1808,7 @@ func (x *UsualHold) GetLongest() *durationpb.Duration {
 type Party struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. As in Get.
-	Contender *Contender `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
+	Contender *v1.Contender `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
 	// The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown, which it is of
 	// one at another sidecar that does not wait for a lock while it has another one.
 	Lease string `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -2209,7 +1822,7 @@ type Party struct {
 
 func (x *Party) Reset() {
 	*x = Party{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +1834,7 @@ func (x *Party) String() string {
 func (*Party) ProtoMessage() {}
 
 func (x *Party) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,10 +1847,10 @@ func (x *Party) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Party.ProtoReflect.Descriptor instead.
 func (*Party) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{27}
 }
 
-func (x *Party) GetContender() *Contender {
+func (x *Party) GetContender() *v1.Contender {
 	if x != nil {
 		return x.Contender
 	}
@@ -2276,7 +1889,7 @@ type Cycle struct {
 
 func (x *Cycle) Reset() {
 	*x = Cycle{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +1901,7 @@ func (x *Cycle) String() string {
 func (*Cycle) ProtoMessage() {}
 
 func (x *Cycle) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +1914,7 @@ func (x *Cycle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cycle.ProtoReflect.Descriptor instead.
 func (*Cycle) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{33}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Cycle) GetLinks() []*Link {
@@ -2330,7 +1943,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +1955,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +1968,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{34}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Link) GetLease() string {
@@ -2408,7 +2021,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2033,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2046,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{35}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -2470,7 +2083,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2095,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2108,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{36}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListResponse) GetLocks() []*Lock {
@@ -2525,7 +2138,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2150,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2163,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{37}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Lock) GetName() string {
@@ -2578,7 +2191,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2203,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2216,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{38}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -2624,7 +2237,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2249,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2262,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{39}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -2663,10 +2276,10 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\xaf\x03\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xaf\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x19\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12L\n" +
@@ -2678,27 +2291,15 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
 	"\x0fAcquireResponse\x124\n" +
-	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.lock.v1.QueuedH\x00R\x06queued\x127\n" +
+	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x127\n" +
 	"\agranted\x18\x02 \x01(\v2\x1b.sidekeeper.lock.v1.GrantedH\x00R\agranted\x12=\n" +
-	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.lock.v1.SuspendedH\x00R\tsuspended\x127\n" +
-	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.lock.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.lock.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"\x97\x01\n" +
-	"\x06Queued\x12\x1a\n" +
-	"\bposition\x18\x01 \x01(\x05R\bposition\x127\n" +
-	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x128\n" +
-	"\n" +
-	"lock_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"K\n" +
+	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x05event\"K\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"D\n" +
-	"\tSuspended\x127\n" +
-	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\"\x81\x01\n" +
-	"\x13RevocationRequested\x12!\n" +
-	"\frequested_by\x18\x01 \x01(\tR\vrequestedBy\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
-	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\xc6\x02\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xc6\x02\n" +
 	"\x11AcquireAllRequest\x124\n" +
 	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.WantedLockR\x05locks\x12\x19\n" +
 	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12<\n" +
@@ -2711,13 +2312,13 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"WantedLock\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\"\xe8\x02\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\"\xe8\x02\n" +
 	"\x12AcquireAllResponse\x127\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1d.sidekeeper.lock.v1.AllQueuedH\x00R\x06queued\x12:\n" +
 	"\agranted\x18\x02 \x01(\v2\x1e.sidekeeper.lock.v1.AllGrantedH\x00R\agranted\x12=\n" +
-	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.lock.v1.SuspendedH\x00R\tsuspended\x127\n" +
-	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.lock.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.lock.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
 	"\x05event\"A\n" +
 	"\tAllQueued\x124\n" +
 	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.QueuedLockR\x05locks\"<\n" +
@@ -2765,28 +2366,14 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view\"\xf0\x01\n" +
 	"\x04View\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
-	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x127\n" +
-	"\awaiters\x18\x03 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\awaiters\x12'\n" +
+	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\aholders\x127\n" +
+	"\awaiters\x18\x03 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\awaiters\x12'\n" +
 	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\x129\n" +
 	"\tlost_hold\x18\x05 \x01(\v2\x1c.sidekeeper.lock.v1.LostHoldR\blostHold\"m\n" +
 	"\bLostHold\x12'\n" +
 	"\rfencing_token\x18\x01 \x01(\x03B\x020\x01R\ffencingToken\x128\n" +
 	"\n" +
-	"lock_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"\xce\x03\n" +
-	"\tContender\x12,\n" +
-	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
-	"\bmetadata\x18\x03 \x03(\v2+.sidekeeper.lock.v1.Contender.MetadataEntryR\bmetadata\x12'\n" +
-	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\x12+\n" +
-	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
-	"\aforeign\x18\x06 \x01(\bR\aforeign\x121\n" +
-	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x12\x1a\n" +
-	"\bidentity\x18\b \x01(\tR\bidentity\x128\n" +
-	"\n" +
-	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
+	"lock_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\":\n" +
 	"\x0eExplainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\tR\x05lease\"\x9d\x01\n" +
@@ -2808,7 +2395,7 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x06median\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06median\x123\n" +
 	"\alongest\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\alongest\"\xa8\x01\n" +
 	"\x05Party\x12;\n" +
-	"\tcontender\x18\x01 \x01(\v2\x1d.sidekeeper.lock.v1.ContenderR\tcontender\x12\x14\n" +
+	"\tcontender\x18\x01 \x01(\v2\x1d.sidekeeper.hold.v1.ContenderR\tcontender\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\tR\x05lease\x12\x1b\n" +
 	"\twaits_for\x18\x03 \x03(\tR\bwaitsFor\x12!\n" +
 	"\tsuspended\x18\x04 \x01(\bH\x00R\tsuspended\x88\x01\x01B\f\n" +
@@ -2838,13 +2425,7 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"=\n" +
 	"\rWatchResponse\x12,\n" +
-	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view*O\n" +
-	"\x04Mode\x12\x14\n" +
-	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n" +
-	"\tMODE_READ\x10\x02\x12\x0e\n" +
-	"\n" +
-	"MODE_WRITE\x10\x032\xba\x06\n" +
+	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view2\xba\x06\n" +
 	"\vLockService\x12T\n" +
 	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12]\n" +
 	"\n" +
@@ -2871,130 +2452,120 @@ func file_sidekeeper_lock_v1_lock_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_lock_v1_lock_proto_rawDescData
 }
 
-var file_sidekeeper_lock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
-	(Mode)(0),                   // 0: sidekeeper.lock.v1.Mode
-	(*AcquireRequest)(nil),      // 1: sidekeeper.lock.v1.AcquireRequest
-	(*AcquireResponse)(nil),     // 2: sidekeeper.lock.v1.AcquireResponse
-	(*Queued)(nil),              // 3: sidekeeper.lock.v1.Queued
-	(*Granted)(nil),             // 4: sidekeeper.lock.v1.Granted
-	(*Suspended)(nil),           // 5: sidekeeper.lock.v1.Suspended
-	(*Resumed)(nil),             // 6: sidekeeper.lock.v1.Resumed
-	(*RevocationRequested)(nil), // 7: sidekeeper.lock.v1.RevocationRequested
-	(*AcquireAllRequest)(nil),   // 8: sidekeeper.lock.v1.AcquireAllRequest
-	(*WantedLock)(nil),          // 9: sidekeeper.lock.v1.WantedLock
-	(*AcquireAllResponse)(nil),  // 10: sidekeeper.lock.v1.AcquireAllResponse
-	(*AllQueued)(nil),           // 11: sidekeeper.lock.v1.AllQueued
-	(*QueuedLock)(nil),          // 12: sidekeeper.lock.v1.QueuedLock
-	(*AllGranted)(nil),          // 13: sidekeeper.lock.v1.AllGranted
-	(*GrantedLock)(nil),         // 14: sidekeeper.lock.v1.GrantedLock
-	(*CheckRequest)(nil),        // 15: sidekeeper.lock.v1.CheckRequest
-	(*CheckResponse)(nil),       // 16: sidekeeper.lock.v1.CheckResponse
-	(*CheckedHold)(nil),         // 17: sidekeeper.lock.v1.CheckedHold
-	(*ReleaseRequest)(nil),      // 18: sidekeeper.lock.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 19: sidekeeper.lock.v1.ReleaseResponse
-	(*RevokeRequest)(nil),       // 20: sidekeeper.lock.v1.RevokeRequest
-	(*RevokeResponse)(nil),      // 21: sidekeeper.lock.v1.RevokeResponse
-	(*BreakRequest)(nil),        // 22: sidekeeper.lock.v1.BreakRequest
-	(*BreakResponse)(nil),       // 23: sidekeeper.lock.v1.BreakResponse
-	(*GetRequest)(nil),          // 24: sidekeeper.lock.v1.GetRequest
-	(*GetResponse)(nil),         // 25: sidekeeper.lock.v1.GetResponse
-	(*View)(nil),                // 26: sidekeeper.lock.v1.View
-	(*LostHold)(nil),            // 27: sidekeeper.lock.v1.LostHold
-	(*Contender)(nil),           // 28: sidekeeper.lock.v1.Contender
-	(*ExplainRequest)(nil),      // 29: sidekeeper.lock.v1.ExplainRequest
-	(*ExplainResponse)(nil),     // 30: sidekeeper.lock.v1.ExplainResponse
-	(*ExplainedLock)(nil),       // 31: sidekeeper.lock.v1.ExplainedLock
-	(*UsualHold)(nil),           // 32: sidekeeper.lock.v1.UsualHold
-	(*Party)(nil),               // 33: sidekeeper.lock.v1.Party
-	(*Cycle)(nil),               // 34: sidekeeper.lock.v1.Cycle
-	(*Link)(nil),                // 35: sidekeeper.lock.v1.Link
-	(*ListRequest)(nil),         // 36: sidekeeper.lock.v1.ListRequest
-	(*ListResponse)(nil),        // 37: sidekeeper.lock.v1.ListResponse
-	(*Lock)(nil),                // 38: sidekeeper.lock.v1.Lock
-	(*WatchRequest)(nil),        // 39: sidekeeper.lock.v1.WatchRequest
-	(*WatchResponse)(nil),       // 40: sidekeeper.lock.v1.WatchResponse
-	nil,                         // 41: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	nil,                         // 42: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	nil,                         // 43: sidekeeper.lock.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*AcquireRequest)(nil),         // 0: sidekeeper.lock.v1.AcquireRequest
+	(*AcquireResponse)(nil),        // 1: sidekeeper.lock.v1.AcquireResponse
+	(*Granted)(nil),                // 2: sidekeeper.lock.v1.Granted
+	(*AcquireAllRequest)(nil),      // 3: sidekeeper.lock.v1.AcquireAllRequest
+	(*WantedLock)(nil),             // 4: sidekeeper.lock.v1.WantedLock
+	(*AcquireAllResponse)(nil),     // 5: sidekeeper.lock.v1.AcquireAllResponse
+	(*AllQueued)(nil),              // 6: sidekeeper.lock.v1.AllQueued
+	(*QueuedLock)(nil),             // 7: sidekeeper.lock.v1.QueuedLock
+	(*AllGranted)(nil),             // 8: sidekeeper.lock.v1.AllGranted
+	(*GrantedLock)(nil),            // 9: sidekeeper.lock.v1.GrantedLock
+	(*CheckRequest)(nil),           // 10: sidekeeper.lock.v1.CheckRequest
+	(*CheckResponse)(nil),          // 11: sidekeeper.lock.v1.CheckResponse
+	(*CheckedHold)(nil),            // 12: sidekeeper.lock.v1.CheckedHold
+	(*ReleaseRequest)(nil),         // 13: sidekeeper.lock.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),        // 14: sidekeeper.lock.v1.ReleaseResponse
+	(*RevokeRequest)(nil),          // 15: sidekeeper.lock.v1.RevokeRequest
+	(*RevokeResponse)(nil),         // 16: sidekeeper.lock.v1.RevokeResponse
+	(*BreakRequest)(nil),           // 17: sidekeeper.lock.v1.BreakRequest
+	(*BreakResponse)(nil),          // 18: sidekeeper.lock.v1.BreakResponse
+	(*GetRequest)(nil),             // 19: sidekeeper.lock.v1.GetRequest
+	(*GetResponse)(nil),            // 20: sidekeeper.lock.v1.GetResponse
+	(*View)(nil),                   // 21: sidekeeper.lock.v1.View
+	(*LostHold)(nil),               // 22: sidekeeper.lock.v1.LostHold
+	(*ExplainRequest)(nil),         // 23: sidekeeper.lock.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 24: sidekeeper.lock.v1.ExplainResponse
+	(*ExplainedLock)(nil),          // 25: sidekeeper.lock.v1.ExplainedLock
+	(*UsualHold)(nil),              // 26: sidekeeper.lock.v1.UsualHold
+	(*Party)(nil),                  // 27: sidekeeper.lock.v1.Party
+	(*Cycle)(nil),                  // 28: sidekeeper.lock.v1.Cycle
+	(*Link)(nil),                   // 29: sidekeeper.lock.v1.Link
+	(*ListRequest)(nil),            // 30: sidekeeper.lock.v1.ListRequest
+	(*ListResponse)(nil),           // 31: sidekeeper.lock.v1.ListResponse
+	(*Lock)(nil),                   // 32: sidekeeper.lock.v1.Lock
+	(*WatchRequest)(nil),           // 33: sidekeeper.lock.v1.WatchRequest
+	(*WatchResponse)(nil),          // 34: sidekeeper.lock.v1.WatchResponse
+	nil,                            // 35: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	nil,                            // 36: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	(v1.Mode)(0),                   // 37: sidekeeper.hold.v1.Mode
+	(*durationpb.Duration)(nil),    // 38: google.protobuf.Duration
+	(*v1.Queued)(nil),              // 39: sidekeeper.hold.v1.Queued
+	(*v1.Suspended)(nil),           // 40: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),             // 41: sidekeeper.hold.v1.Resumed
+	(*v1.RevocationRequested)(nil), // 42: sidekeeper.hold.v1.RevocationRequested
+	(*v1.Contender)(nil),           // 43: sidekeeper.hold.v1.Contender
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
-	0,  // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.lock.v1.Mode
-	44, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	41, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	44, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
-	3,  // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
-	4,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
-	5,  // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
-	6,  // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
-	7,  // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
-	28, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
-	44, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
-	44, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	44, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	9,  // 13: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
-	44, // 14: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
-	42, // 15: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	0,  // 16: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.lock.v1.Mode
-	11, // 17: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
-	13, // 18: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
-	5,  // 19: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
-	6,  // 20: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
-	7,  // 21: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
-	12, // 22: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
-	14, // 23: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
-	17, // 24: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	44, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	44, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	44, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	26, // 28: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	28, // 29: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
-	28, // 30: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
-	27, // 31: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
-	44, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
-	0,  // 33: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
-	43, // 34: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
-	44, // 35: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
-	44, // 36: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
-	31, // 37: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
-	34, // 38: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
-	33, // 39: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
-	33, // 40: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
-	32, // 41: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
-	44, // 42: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
-	44, // 43: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
-	28, // 44: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.lock.v1.Contender
-	35, // 45: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
-	44, // 46: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
-	38, // 47: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	26, // 48: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	1,  // 49: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	8,  // 50: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
-	15, // 51: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	18, // 52: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	20, // 53: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	22, // 54: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	24, // 55: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	29, // 56: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
-	36, // 57: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	39, // 58: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	2,  // 59: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	10, // 60: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
-	16, // 61: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	19, // 62: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	21, // 63: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	23, // 64: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	25, // 65: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	30, // 66: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
-	37, // 67: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	40, // 68: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	59, // [59:69] is the sub-list for method output_type
-	49, // [49:59] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	37, // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.hold.v1.Mode
+	38, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	35, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	38, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	39, // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	2,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
+	40, // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	41, // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	42, // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	4,  // 9: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
+	38, // 10: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
+	36, // 11: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	37, // 12: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.hold.v1.Mode
+	6,  // 13: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
+	8,  // 14: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
+	40, // 15: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	41, // 16: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	42, // 17: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	7,  // 18: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
+	9,  // 19: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
+	12, // 20: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
+	38, // 21: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	38, // 22: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	38, // 23: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	21, // 24: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	43, // 25: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	43, // 26: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	22, // 27: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
+	38, // 28: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	25, // 29: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
+	28, // 30: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
+	27, // 31: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
+	27, // 32: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
+	26, // 33: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
+	38, // 34: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
+	38, // 35: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
+	43, // 36: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.hold.v1.Contender
+	29, // 37: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
+	38, // 38: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
+	32, // 39: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	21, // 40: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	0,  // 41: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	3,  // 42: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	10, // 43: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	13, // 44: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	15, // 45: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	17, // 46: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	19, // 47: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	23, // 48: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
+	30, // 49: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	33, // 50: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	1,  // 51: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	5,  // 52: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	11, // 53: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	14, // 54: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	16, // 55: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	18, // 56: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	20, // 57: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	24, // 58: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
+	31, // 59: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	34, // 60: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	51, // [51:61] is the sub-list for method output_type
+	41, // [41:51] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -3009,27 +2580,26 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireResponse_Resumed)(nil),
 		(*AcquireResponse_RevocationRequested)(nil),
 	}
-	file_sidekeeper_lock_v1_lock_proto_msgTypes[9].OneofWrappers = []any{
+	file_sidekeeper_lock_v1_lock_proto_msgTypes[5].OneofWrappers = []any{
 		(*AcquireAllResponse_Queued)(nil),
 		(*AcquireAllResponse_Granted)(nil),
 		(*AcquireAllResponse_Suspended)(nil),
 		(*AcquireAllResponse_Resumed)(nil),
 		(*AcquireAllResponse_RevocationRequested)(nil),
 	}
-	file_sidekeeper_lock_v1_lock_proto_msgTypes[32].OneofWrappers = []any{}
+	file_sidekeeper_lock_v1_lock_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lock_v1_lock_proto_rawDesc), len(file_sidekeeper_lock_v1_lock_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   43,
+			NumEnums:      0,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_sidekeeper_lock_v1_lock_proto_goTypes,
 		DependencyIndexes: file_sidekeeper_lock_v1_lock_proto_depIdxs,
-		EnumInfos:         file_sidekeeper_lock_v1_lock_proto_enumTypes,
 		MessageInfos:      file_sidekeeper_lock_v1_lock_proto_msgTypes,
 	}.Build()
 	File_sidekeeper_lock_v1_lock_proto = out.File

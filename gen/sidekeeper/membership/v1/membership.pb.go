@@ -262,7 +262,7 @@ func (x *JoinResponse) GetJoined() *Joined {
 	return nil
 }
 
-func (x *JoinResponse) GetSuspended() *Suspended {
+func (x *JoinResponse) GetSuspended() *v1.Suspended {
 	if x != nil {
 		if x, ok := x.Event.(*JoinResponse_Suspended); ok {
 			return x.Suspended
@@ -271,7 +271,7 @@ func (x *JoinResponse) GetSuspended() *Suspended {
 	return nil
 }
 
-func (x *JoinResponse) GetResumed() *Resumed {
+func (x *JoinResponse) GetResumed() *v1.Resumed {
 	if x != nil {
 		if x, ok := x.Event.(*JoinResponse_Resumed); ok {
 			return x.Resumed
@@ -300,12 +300,12 @@ type JoinResponse_Joined struct {
 
 type JoinResponse_Suspended struct {
 	// Contact with the ensemble is lost; the membership is not. Sent again at least once a second while it lasts.
-	Suspended *Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
+	Suspended *v1.Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
 }
 
 type JoinResponse_Resumed struct {
 	// Contact is back; the caller was a member throughout.
-	Resumed *Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
+	Resumed *v1.Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
 }
 
 type JoinResponse_Updated struct {
@@ -368,90 +368,6 @@ func (x *Joined) GetIncarnation() int64 {
 	return 0
 }
 
-// Suspended says that the ensemble does not answer.
-type Suspended struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, the caller is proved to remain a member. If contact does not return within this time, the
-	// stream ends with LEASE_LOST.
-	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Suspended) Reset() {
-	*x = Suspended{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Suspended) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Suspended) ProtoMessage() {}
-
-func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
-func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *Suspended) GetRemaining() *durationpb.Duration {
-	if x != nil {
-		return x.Remaining
-	}
-	return nil
-}
-
-// Resumed says that the ensemble answers again.
-type Resumed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Resumed) Reset() {
-	*x = Resumed{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Resumed) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Resumed) ProtoMessage() {}
-
-func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
-func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{4}
-}
-
 // Updated says what the member's metadata is now.
 type Updated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -463,7 +379,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[5]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +391,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[5]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +404,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Updated) GetMetadata() map[string]string {
@@ -518,7 +434,7 @@ type UpdateRequest struct {
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +446,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +459,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdateRequest) GetGroup() string {
@@ -592,7 +508,7 @@ type UpdateResponse struct {
 
 func (x *UpdateResponse) Reset() {
 	*x = UpdateResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +520,7 @@ func (x *UpdateResponse) String() string {
 func (*UpdateResponse) ProtoMessage() {}
 
 func (x *UpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +533,7 @@ func (x *UpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateResponse.ProtoReflect.Descriptor instead.
 func (*UpdateResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UpdateResponse) GetIncarnation() int64 {
@@ -638,7 +554,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +566,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +579,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRequest) GetGroup() string {
@@ -684,7 +600,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +612,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +625,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetResponse) GetView() *View {
@@ -736,7 +652,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +664,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +677,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *View) GetGroup() string {
@@ -818,7 +734,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +746,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +759,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Member) GetMember() string {
@@ -915,7 +831,7 @@ type MemberReference struct {
 
 func (x *MemberReference) Reset() {
 	*x = MemberReference{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +843,7 @@ func (x *MemberReference) String() string {
 func (*MemberReference) ProtoMessage() {}
 
 func (x *MemberReference) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +856,7 @@ func (x *MemberReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberReference.ProtoReflect.Descriptor instead.
 func (*MemberReference) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MemberReference) GetMember() string {
@@ -972,7 +888,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +900,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +913,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1034,7 +950,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +962,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +975,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListResponse) GetGroups() []*Group {
@@ -1091,7 +1007,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1019,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1032,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Group) GetGroup() string {
@@ -1151,7 +1067,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1079,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1092,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchRequest) GetGroup() string {
@@ -1208,7 +1124,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1136,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1149,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -1289,7 +1205,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1217,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1230,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateRequest) GetGroup() string {
@@ -1333,7 +1249,7 @@ type CreateResponse struct {
 
 func (x *CreateResponse) Reset() {
 	*x = CreateResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1261,7 @@ func (x *CreateResponse) String() string {
 func (*CreateResponse) ProtoMessage() {}
 
 func (x *CreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1274,7 @@ func (x *CreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateResponse.ProtoReflect.Descriptor instead.
 func (*CreateResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 // DeleteRequest names the group to remove.
@@ -1379,7 +1295,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1307,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1320,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteRequest) GetGroup() string {
@@ -1446,7 +1362,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1374,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_sidekeeper_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1387,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteResponse) GetForced() int32 {
@@ -1498,18 +1414,15 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\x06guards\x18\b \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x02\n" +
 	"\fJoinResponse\x12:\n" +
-	"\x06joined\x18\x01 \x01(\v2 .sidekeeper.membership.v1.JoinedH\x00R\x06joined\x12C\n" +
-	"\tsuspended\x18\x02 \x01(\v2#.sidekeeper.membership.v1.SuspendedH\x00R\tsuspended\x12=\n" +
-	"\aresumed\x18\x03 \x01(\v2!.sidekeeper.membership.v1.ResumedH\x00R\aresumed\x12=\n" +
+	"\x06joined\x18\x01 \x01(\v2 .sidekeeper.membership.v1.JoinedH\x00R\x06joined\x12=\n" +
+	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12=\n" +
 	"\aupdated\x18\x04 \x01(\v2!.sidekeeper.membership.v1.UpdatedH\x00R\aupdatedB\a\n" +
 	"\x05event\".\n" +
 	"\x06Joined\x12$\n" +
-	"\vincarnation\x18\x01 \x01(\x03B\x020\x01R\vincarnation\"D\n" +
-	"\tSuspended\x127\n" +
-	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\"\x93\x01\n" +
+	"\vincarnation\x18\x01 \x01(\x03B\x020\x01R\vincarnation\"\x93\x01\n" +
 	"\aUpdated\x12K\n" +
 	"\bmetadata\x18\x01 \x03(\v2/.sidekeeper.membership.v1.Updated.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
@@ -1612,80 +1525,79 @@ func file_sidekeeper_membership_v1_membership_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_membership_v1_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_sidekeeper_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_sidekeeper_membership_v1_membership_proto_goTypes = []any{
 	(OnConflict)(0),             // 0: sidekeeper.membership.v1.OnConflict
 	(*JoinRequest)(nil),         // 1: sidekeeper.membership.v1.JoinRequest
 	(*JoinResponse)(nil),        // 2: sidekeeper.membership.v1.JoinResponse
 	(*Joined)(nil),              // 3: sidekeeper.membership.v1.Joined
-	(*Suspended)(nil),           // 4: sidekeeper.membership.v1.Suspended
-	(*Resumed)(nil),             // 5: sidekeeper.membership.v1.Resumed
-	(*Updated)(nil),             // 6: sidekeeper.membership.v1.Updated
-	(*UpdateRequest)(nil),       // 7: sidekeeper.membership.v1.UpdateRequest
-	(*UpdateResponse)(nil),      // 8: sidekeeper.membership.v1.UpdateResponse
-	(*GetRequest)(nil),          // 9: sidekeeper.membership.v1.GetRequest
-	(*GetResponse)(nil),         // 10: sidekeeper.membership.v1.GetResponse
-	(*View)(nil),                // 11: sidekeeper.membership.v1.View
-	(*Member)(nil),              // 12: sidekeeper.membership.v1.Member
-	(*MemberReference)(nil),     // 13: sidekeeper.membership.v1.MemberReference
-	(*ListRequest)(nil),         // 14: sidekeeper.membership.v1.ListRequest
-	(*ListResponse)(nil),        // 15: sidekeeper.membership.v1.ListResponse
-	(*Group)(nil),               // 16: sidekeeper.membership.v1.Group
-	(*WatchRequest)(nil),        // 17: sidekeeper.membership.v1.WatchRequest
-	(*WatchResponse)(nil),       // 18: sidekeeper.membership.v1.WatchResponse
-	(*CreateRequest)(nil),       // 19: sidekeeper.membership.v1.CreateRequest
-	(*CreateResponse)(nil),      // 20: sidekeeper.membership.v1.CreateResponse
-	(*DeleteRequest)(nil),       // 21: sidekeeper.membership.v1.DeleteRequest
-	(*DeleteResponse)(nil),      // 22: sidekeeper.membership.v1.DeleteResponse
-	nil,                         // 23: sidekeeper.membership.v1.JoinRequest.MetadataEntry
-	nil,                         // 24: sidekeeper.membership.v1.Updated.MetadataEntry
-	nil,                         // 25: sidekeeper.membership.v1.UpdateRequest.MetadataEntry
-	nil,                         // 26: sidekeeper.membership.v1.Member.MetadataEntry
-	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
-	(*v1.Guard)(nil),            // 28: sidekeeper.hold.v1.Guard
+	(*Updated)(nil),             // 4: sidekeeper.membership.v1.Updated
+	(*UpdateRequest)(nil),       // 5: sidekeeper.membership.v1.UpdateRequest
+	(*UpdateResponse)(nil),      // 6: sidekeeper.membership.v1.UpdateResponse
+	(*GetRequest)(nil),          // 7: sidekeeper.membership.v1.GetRequest
+	(*GetResponse)(nil),         // 8: sidekeeper.membership.v1.GetResponse
+	(*View)(nil),                // 9: sidekeeper.membership.v1.View
+	(*Member)(nil),              // 10: sidekeeper.membership.v1.Member
+	(*MemberReference)(nil),     // 11: sidekeeper.membership.v1.MemberReference
+	(*ListRequest)(nil),         // 12: sidekeeper.membership.v1.ListRequest
+	(*ListResponse)(nil),        // 13: sidekeeper.membership.v1.ListResponse
+	(*Group)(nil),               // 14: sidekeeper.membership.v1.Group
+	(*WatchRequest)(nil),        // 15: sidekeeper.membership.v1.WatchRequest
+	(*WatchResponse)(nil),       // 16: sidekeeper.membership.v1.WatchResponse
+	(*CreateRequest)(nil),       // 17: sidekeeper.membership.v1.CreateRequest
+	(*CreateResponse)(nil),      // 18: sidekeeper.membership.v1.CreateResponse
+	(*DeleteRequest)(nil),       // 19: sidekeeper.membership.v1.DeleteRequest
+	(*DeleteResponse)(nil),      // 20: sidekeeper.membership.v1.DeleteResponse
+	nil,                         // 21: sidekeeper.membership.v1.JoinRequest.MetadataEntry
+	nil,                         // 22: sidekeeper.membership.v1.Updated.MetadataEntry
+	nil,                         // 23: sidekeeper.membership.v1.UpdateRequest.MetadataEntry
+	nil,                         // 24: sidekeeper.membership.v1.Member.MetadataEntry
+	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
+	(*v1.Guard)(nil),            // 26: sidekeeper.hold.v1.Guard
+	(*v1.Suspended)(nil),        // 27: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 28: sidekeeper.hold.v1.Resumed
 }
 var file_sidekeeper_membership_v1_membership_proto_depIdxs = []int32{
-	23, // 0: sidekeeper.membership.v1.JoinRequest.metadata:type_name -> sidekeeper.membership.v1.JoinRequest.MetadataEntry
+	21, // 0: sidekeeper.membership.v1.JoinRequest.metadata:type_name -> sidekeeper.membership.v1.JoinRequest.MetadataEntry
 	0,  // 1: sidekeeper.membership.v1.JoinRequest.on_conflict:type_name -> sidekeeper.membership.v1.OnConflict
-	27, // 2: sidekeeper.membership.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
-	28, // 3: sidekeeper.membership.v1.JoinRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	25, // 2: sidekeeper.membership.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
+	26, // 3: sidekeeper.membership.v1.JoinRequest.guards:type_name -> sidekeeper.hold.v1.Guard
 	3,  // 4: sidekeeper.membership.v1.JoinResponse.joined:type_name -> sidekeeper.membership.v1.Joined
-	4,  // 5: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.membership.v1.Suspended
-	5,  // 6: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.membership.v1.Resumed
-	6,  // 7: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
-	27, // 8: sidekeeper.membership.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	24, // 9: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
-	25, // 10: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
-	28, // 11: sidekeeper.membership.v1.UpdateRequest.guards:type_name -> sidekeeper.hold.v1.Guard
-	11, // 12: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
-	12, // 13: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
-	26, // 14: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
-	27, // 15: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
-	16, // 16: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
-	11, // 17: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
-	13, // 18: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
-	13, // 19: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
-	13, // 20: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
-	27, // 21: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
-	1,  // 22: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
-	7,  // 23: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
-	9,  // 24: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
-	14, // 25: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
-	17, // 26: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
-	19, // 27: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
-	21, // 28: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
-	2,  // 29: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
-	8,  // 30: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
-	10, // 31: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
-	15, // 32: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
-	18, // 33: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
-	20, // 34: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
-	22, // 35: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
-	29, // [29:36] is the sub-list for method output_type
-	22, // [22:29] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	27, // 5: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	28, // 6: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	4,  // 7: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
+	22, // 8: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
+	23, // 9: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
+	26, // 10: sidekeeper.membership.v1.UpdateRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	9,  // 11: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
+	10, // 12: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
+	24, // 13: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
+	25, // 14: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
+	14, // 15: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
+	9,  // 16: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
+	11, // 17: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 18: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 19: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
+	25, // 20: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
+	1,  // 21: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
+	5,  // 22: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
+	7,  // 23: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
+	12, // 24: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
+	15, // 25: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
+	17, // 26: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
+	19, // 27: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
+	2,  // 28: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
+	6,  // 29: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
+	8,  // 30: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
+	13, // 31: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
+	16, // 32: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
+	18, // 33: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
+	20, // 34: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
+	28, // [28:35] is the sub-list for method output_type
+	21, // [21:28] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_membership_v1_membership_proto_init() }
@@ -1705,7 +1617,7 @@ func file_sidekeeper_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_membership_v1_membership_proto_rawDesc), len(file_sidekeeper_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

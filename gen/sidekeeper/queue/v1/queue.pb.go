@@ -317,7 +317,7 @@ func (x *TakeResponse) GetEvent() isTakeResponse_Event {
 	return nil
 }
 
-func (x *TakeResponse) GetQueued() *Queued {
+func (x *TakeResponse) GetQueued() *v1.Queued {
 	if x != nil {
 		if x, ok := x.Event.(*TakeResponse_Queued); ok {
 			return x.Queued
@@ -368,7 +368,7 @@ type isTakeResponse_Event interface {
 
 type TakeResponse_Queued struct {
 	// There is no item yet, or other callers are ahead.
-	Queued *Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
+	Queued *v1.Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
 }
 
 type TakeResponse_Delivered struct {
@@ -401,52 +401,6 @@ func (*TakeResponse_Resumed) isTakeResponse_Event() {}
 
 func (*TakeResponse_RevocationRequested) isTakeResponse_Event() {}
 
-// Queued says how many callers are ahead.
-type Queued struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many callers wait ahead: 0 for the first of them, who gets the next item.
-	Position      int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Queued) Reset() {
-	*x = Queued{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Queued) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Queued) ProtoMessage() {}
-
-func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
-func (*Queued) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *Queued) GetPosition() int32 {
-	if x != nil {
-		return x.Position
-	}
-	return 0
-}
-
 // Delivered is an item that is the caller's.
 type Delivered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -462,7 +416,7 @@ type Delivered struct {
 
 func (x *Delivered) Reset() {
 	*x = Delivered{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[5]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +428,7 @@ func (x *Delivered) String() string {
 func (*Delivered) ProtoMessage() {}
 
 func (x *Delivered) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[5]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +441,7 @@ func (x *Delivered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
 func (*Delivered) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Delivered) GetHoldId() string {
@@ -522,7 +476,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[6]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +488,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[6]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +501,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CheckRequest) GetHoldIds() []string {
@@ -568,7 +522,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[7]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +534,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[7]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +547,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CheckResponse) GetDeliveries() []*CheckedDelivery {
@@ -621,7 +575,7 @@ type CheckedDelivery struct {
 
 func (x *CheckedDelivery) Reset() {
 	*x = CheckedDelivery{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[8]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +587,7 @@ func (x *CheckedDelivery) String() string {
 func (*CheckedDelivery) ProtoMessage() {}
 
 func (x *CheckedDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[8]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +600,7 @@ func (x *CheckedDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckedDelivery.ProtoReflect.Descriptor instead.
 func (*CheckedDelivery) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckedDelivery) GetHoldId() string {
@@ -688,7 +642,7 @@ type DoneRequest struct {
 
 func (x *DoneRequest) Reset() {
 	*x = DoneRequest{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[9]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +654,7 @@ func (x *DoneRequest) String() string {
 func (*DoneRequest) ProtoMessage() {}
 
 func (x *DoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[9]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +667,7 @@ func (x *DoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoneRequest.ProtoReflect.Descriptor instead.
 func (*DoneRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DoneRequest) GetHoldId() string {
@@ -732,7 +686,7 @@ type DoneResponse struct {
 
 func (x *DoneResponse) Reset() {
 	*x = DoneResponse{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[10]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +698,7 @@ func (x *DoneResponse) String() string {
 func (*DoneResponse) ProtoMessage() {}
 
 func (x *DoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[10]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +711,7 @@ func (x *DoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoneResponse.ProtoReflect.Descriptor instead.
 func (*DoneResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{9}
 }
 
 // ListRequest asks for a page of names.
@@ -775,7 +729,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[11]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +741,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[11]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +754,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -837,7 +791,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[12]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +803,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[12]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +816,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListResponse) GetQueues() []*Queue {
@@ -896,7 +850,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[13]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +862,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[13]
+	mi := &file_sidekeeper_queue_v1_queue_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +875,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_queue_v1_queue_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Queue) GetName() string {
@@ -974,16 +928,14 @@ const file_sidekeeper_queue_v1_queue_proto_rawDesc = "" +
 	"\bmetadata\x18\x05 \x03(\v2..sidekeeper.queue.v1.TakeRequest.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe4\x02\n" +
-	"\fTakeResponse\x125\n" +
-	"\x06queued\x18\x01 \x01(\v2\x1b.sidekeeper.queue.v1.QueuedH\x00R\x06queued\x12>\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x02\n" +
+	"\fTakeResponse\x124\n" +
+	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x12>\n" +
 	"\tdelivered\x18\x02 \x01(\v2\x1e.sidekeeper.queue.v1.DeliveredH\x00R\tdelivered\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"$\n" +
-	"\x06Queued\x12\x1a\n" +
-	"\bposition\x18\x01 \x01(\x05R\bposition\"e\n" +
+	"\x05event\"e\n" +
 	"\tDelivered\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12\x16\n" +
@@ -1035,50 +987,50 @@ func file_sidekeeper_queue_v1_queue_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_queue_v1_queue_proto_rawDescData
 }
 
-var file_sidekeeper_queue_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_sidekeeper_queue_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_sidekeeper_queue_v1_queue_proto_goTypes = []any{
 	(*PutRequest)(nil),             // 0: sidekeeper.queue.v1.PutRequest
 	(*PutResponse)(nil),            // 1: sidekeeper.queue.v1.PutResponse
 	(*TakeRequest)(nil),            // 2: sidekeeper.queue.v1.TakeRequest
 	(*TakeResponse)(nil),           // 3: sidekeeper.queue.v1.TakeResponse
-	(*Queued)(nil),                 // 4: sidekeeper.queue.v1.Queued
-	(*Delivered)(nil),              // 5: sidekeeper.queue.v1.Delivered
-	(*CheckRequest)(nil),           // 6: sidekeeper.queue.v1.CheckRequest
-	(*CheckResponse)(nil),          // 7: sidekeeper.queue.v1.CheckResponse
-	(*CheckedDelivery)(nil),        // 8: sidekeeper.queue.v1.CheckedDelivery
-	(*DoneRequest)(nil),            // 9: sidekeeper.queue.v1.DoneRequest
-	(*DoneResponse)(nil),           // 10: sidekeeper.queue.v1.DoneResponse
-	(*ListRequest)(nil),            // 11: sidekeeper.queue.v1.ListRequest
-	(*ListResponse)(nil),           // 12: sidekeeper.queue.v1.ListResponse
-	(*Queue)(nil),                  // 13: sidekeeper.queue.v1.Queue
-	nil,                            // 14: sidekeeper.queue.v1.TakeRequest.MetadataEntry
-	(*durationpb.Duration)(nil),    // 15: google.protobuf.Duration
+	(*Delivered)(nil),              // 4: sidekeeper.queue.v1.Delivered
+	(*CheckRequest)(nil),           // 5: sidekeeper.queue.v1.CheckRequest
+	(*CheckResponse)(nil),          // 6: sidekeeper.queue.v1.CheckResponse
+	(*CheckedDelivery)(nil),        // 7: sidekeeper.queue.v1.CheckedDelivery
+	(*DoneRequest)(nil),            // 8: sidekeeper.queue.v1.DoneRequest
+	(*DoneResponse)(nil),           // 9: sidekeeper.queue.v1.DoneResponse
+	(*ListRequest)(nil),            // 10: sidekeeper.queue.v1.ListRequest
+	(*ListResponse)(nil),           // 11: sidekeeper.queue.v1.ListResponse
+	(*Queue)(nil),                  // 12: sidekeeper.queue.v1.Queue
+	nil,                            // 13: sidekeeper.queue.v1.TakeRequest.MetadataEntry
+	(*durationpb.Duration)(nil),    // 14: google.protobuf.Duration
+	(*v1.Queued)(nil),              // 15: sidekeeper.hold.v1.Queued
 	(*v1.Suspended)(nil),           // 16: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 17: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 18: sidekeeper.hold.v1.RevocationRequested
 }
 var file_sidekeeper_queue_v1_queue_proto_depIdxs = []int32{
-	15, // 0: sidekeeper.queue.v1.PutRequest.delay:type_name -> google.protobuf.Duration
-	15, // 1: sidekeeper.queue.v1.TakeRequest.wait_timeout:type_name -> google.protobuf.Duration
-	14, // 2: sidekeeper.queue.v1.TakeRequest.metadata:type_name -> sidekeeper.queue.v1.TakeRequest.MetadataEntry
-	4,  // 3: sidekeeper.queue.v1.TakeResponse.queued:type_name -> sidekeeper.queue.v1.Queued
-	5,  // 4: sidekeeper.queue.v1.TakeResponse.delivered:type_name -> sidekeeper.queue.v1.Delivered
+	14, // 0: sidekeeper.queue.v1.PutRequest.delay:type_name -> google.protobuf.Duration
+	14, // 1: sidekeeper.queue.v1.TakeRequest.wait_timeout:type_name -> google.protobuf.Duration
+	13, // 2: sidekeeper.queue.v1.TakeRequest.metadata:type_name -> sidekeeper.queue.v1.TakeRequest.MetadataEntry
+	15, // 3: sidekeeper.queue.v1.TakeResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	4,  // 4: sidekeeper.queue.v1.TakeResponse.delivered:type_name -> sidekeeper.queue.v1.Delivered
 	16, // 5: sidekeeper.queue.v1.TakeResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
 	17, // 6: sidekeeper.queue.v1.TakeResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
 	18, // 7: sidekeeper.queue.v1.TakeResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	8,  // 8: sidekeeper.queue.v1.CheckResponse.deliveries:type_name -> sidekeeper.queue.v1.CheckedDelivery
-	15, // 9: sidekeeper.queue.v1.CheckedDelivery.valid_for:type_name -> google.protobuf.Duration
-	13, // 10: sidekeeper.queue.v1.ListResponse.queues:type_name -> sidekeeper.queue.v1.Queue
+	7,  // 8: sidekeeper.queue.v1.CheckResponse.deliveries:type_name -> sidekeeper.queue.v1.CheckedDelivery
+	14, // 9: sidekeeper.queue.v1.CheckedDelivery.valid_for:type_name -> google.protobuf.Duration
+	12, // 10: sidekeeper.queue.v1.ListResponse.queues:type_name -> sidekeeper.queue.v1.Queue
 	0,  // 11: sidekeeper.queue.v1.QueueService.Put:input_type -> sidekeeper.queue.v1.PutRequest
 	2,  // 12: sidekeeper.queue.v1.QueueService.Take:input_type -> sidekeeper.queue.v1.TakeRequest
-	6,  // 13: sidekeeper.queue.v1.QueueService.Check:input_type -> sidekeeper.queue.v1.CheckRequest
-	9,  // 14: sidekeeper.queue.v1.QueueService.Done:input_type -> sidekeeper.queue.v1.DoneRequest
-	11, // 15: sidekeeper.queue.v1.QueueService.List:input_type -> sidekeeper.queue.v1.ListRequest
+	5,  // 13: sidekeeper.queue.v1.QueueService.Check:input_type -> sidekeeper.queue.v1.CheckRequest
+	8,  // 14: sidekeeper.queue.v1.QueueService.Done:input_type -> sidekeeper.queue.v1.DoneRequest
+	10, // 15: sidekeeper.queue.v1.QueueService.List:input_type -> sidekeeper.queue.v1.ListRequest
 	1,  // 16: sidekeeper.queue.v1.QueueService.Put:output_type -> sidekeeper.queue.v1.PutResponse
 	3,  // 17: sidekeeper.queue.v1.QueueService.Take:output_type -> sidekeeper.queue.v1.TakeResponse
-	7,  // 18: sidekeeper.queue.v1.QueueService.Check:output_type -> sidekeeper.queue.v1.CheckResponse
-	10, // 19: sidekeeper.queue.v1.QueueService.Done:output_type -> sidekeeper.queue.v1.DoneResponse
-	12, // 20: sidekeeper.queue.v1.QueueService.List:output_type -> sidekeeper.queue.v1.ListResponse
+	6,  // 18: sidekeeper.queue.v1.QueueService.Check:output_type -> sidekeeper.queue.v1.CheckResponse
+	9,  // 19: sidekeeper.queue.v1.QueueService.Done:output_type -> sidekeeper.queue.v1.DoneResponse
+	11, // 20: sidekeeper.queue.v1.QueueService.List:output_type -> sidekeeper.queue.v1.ListResponse
 	16, // [16:21] is the sub-list for method output_type
 	11, // [11:16] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
@@ -1108,7 +1060,7 @@ func file_sidekeeper_queue_v1_queue_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_queue_v1_queue_proto_rawDesc), len(file_sidekeeper_queue_v1_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

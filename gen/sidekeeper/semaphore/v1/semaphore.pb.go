@@ -266,7 +266,7 @@ func (x *AcquireResponse) GetEvent() isAcquireResponse_Event {
 	return nil
 }
 
-func (x *AcquireResponse) GetQueued() *Queued {
+func (x *AcquireResponse) GetQueued() *v1.Queued {
 	if x != nil {
 		if x, ok := x.Event.(*AcquireResponse_Queued); ok {
 			return x.Queued
@@ -317,7 +317,7 @@ type isAcquireResponse_Event interface {
 
 type AcquireResponse_Queued struct {
 	// There are not enough free permits, or other callers are ahead.
-	Queued *Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
+	Queued *v1.Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
 }
 
 type AcquireResponse_Granted struct {
@@ -350,52 +350,6 @@ func (*AcquireResponse_Resumed) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
 
-// Queued says how many callers are ahead.
-type Queued struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many callers wait ahead: 0 for the first of them, who waits for free permits.
-	Position      int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Queued) Reset() {
-	*x = Queued{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Queued) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Queued) ProtoMessage() {}
-
-func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
-func (*Queued) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *Queued) GetPosition() int32 {
-	if x != nil {
-		return x.Position
-	}
-	return 0
-}
-
 // Granted says that the permits are held.
 type Granted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -410,7 +364,7 @@ type Granted struct {
 
 func (x *Granted) Reset() {
 	*x = Granted{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[5]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +376,7 @@ func (x *Granted) String() string {
 func (*Granted) ProtoMessage() {}
 
 func (x *Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[5]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +389,7 @@ func (x *Granted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Granted.ProtoReflect.Descriptor instead.
 func (*Granted) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Granted) GetHoldId() string {
@@ -463,7 +417,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[6]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +429,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[6]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +442,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CheckRequest) GetHoldIds() []string {
@@ -509,7 +463,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[7]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +475,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[7]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +488,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CheckResponse) GetHolds() []*CheckedHold {
@@ -562,7 +516,7 @@ type CheckedHold struct {
 
 func (x *CheckedHold) Reset() {
 	*x = CheckedHold{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[8]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +528,7 @@ func (x *CheckedHold) String() string {
 func (*CheckedHold) ProtoMessage() {}
 
 func (x *CheckedHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[8]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +541,7 @@ func (x *CheckedHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckedHold.ProtoReflect.Descriptor instead.
 func (*CheckedHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckedHold) GetHoldId() string {
@@ -629,7 +583,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[9]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +595,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[9]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +608,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReleaseRequest) GetHoldId() string {
@@ -673,7 +627,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[10]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +639,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[10]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +652,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{9}
 }
 
 // ResizeRequest says how many permits a semaphore has from now on.
@@ -719,7 +673,7 @@ type ResizeRequest struct {
 
 func (x *ResizeRequest) Reset() {
 	*x = ResizeRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[11]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +685,7 @@ func (x *ResizeRequest) String() string {
 func (*ResizeRequest) ProtoMessage() {}
 
 func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[11]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +698,7 @@ func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResizeRequest) GetName() string {
@@ -786,7 +740,7 @@ type ResizeResponse struct {
 
 func (x *ResizeResponse) Reset() {
 	*x = ResizeResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[12]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +752,7 @@ func (x *ResizeResponse) String() string {
 func (*ResizeResponse) ProtoMessage() {}
 
 func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[12]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +765,7 @@ func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeResponse.ProtoReflect.Descriptor instead.
 func (*ResizeResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResizeResponse) GetAsked() int32 {
@@ -832,7 +786,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[13]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +798,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[13]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +811,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRequest) GetName() string {
@@ -878,7 +832,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[14]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +844,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[14]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +857,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetResponse) GetView() *View {
@@ -923,9 +877,9 @@ type View struct {
 	// Always set. How many of them are held. More than the limit after it has shrunk.
 	Held int32 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
 	// The holders, in the order of their grants.
-	Holders []*Contender `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
+	Holders []*v1.Contender `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
 	// The waiters, in the order of their turn.
-	Waiters []*Contender `protobuf:"bytes,5,rep,name=waiters,proto3" json:"waiters,omitempty"`
+	Waiters []*v1.Contender `protobuf:"bytes,5,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,6,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -934,7 +888,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +900,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +913,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *View) GetName() string {
@@ -983,14 +937,14 @@ func (x *View) GetHeld() int32 {
 	return 0
 }
 
-func (x *View) GetHolders() []*Contender {
+func (x *View) GetHolders() []*v1.Contender {
 	if x != nil {
 		return x.Holders
 	}
 	return nil
 }
 
-func (x *View) GetWaiters() []*Contender {
+func (x *View) GetWaiters() []*v1.Contender {
 	if x != nil {
 		return x.Waiters
 	}
@@ -1002,116 +956,6 @@ func (x *View) GetWaitersOmitted() int32 {
 		return x.WaitersOmitted
 	}
 	return 0
-}
-
-// Contender is a caller that holds or waits for permits.
-type Contender struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many permits it holds; 0 if it waits.
-	Permits int32 `protobuf:"varint,1,opt,name=permits,proto3" json:"permits,omitempty"`
-	// As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text.
-	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	// As given to Acquire.
-	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// As granted; 0 if it waits.
-	Token int64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
-	// Always set. How long it has held its permits, or waits, by the ensemble's clock.
-	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
-	// Whether it is a client of the ensemble that is not Sidekeeper's.
-	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
-	// Whether it was asked to release its permits.
-	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
-	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
-	// TLS, and if it is not Sidekeeper's.
-	Identity      string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Contender) Reset() {
-	*x = Contender{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Contender) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Contender) ProtoMessage() {}
-
-func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Contender.ProtoReflect.Descriptor instead.
-func (*Contender) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *Contender) GetPermits() int32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-func (x *Contender) GetOwner() string {
-	if x != nil {
-		return x.Owner
-	}
-	return ""
-}
-
-func (x *Contender) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *Contender) GetToken() int64 {
-	if x != nil {
-		return x.Token
-	}
-	return 0
-}
-
-func (x *Contender) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *Contender) GetForeign() bool {
-	if x != nil {
-		return x.Foreign
-	}
-	return false
-}
-
-func (x *Contender) GetRevocationRequested() bool {
-	if x != nil {
-		return x.RevocationRequested
-	}
-	return false
-}
-
-func (x *Contender) GetIdentity() string {
-	if x != nil {
-		return x.Identity
-	}
-	return ""
 }
 
 // ListRequest asks for a page of names.
@@ -1129,7 +973,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +985,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +998,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1191,7 +1035,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1047,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1060,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListResponse) GetSemaphores() []*Semaphore {
@@ -1246,7 +1090,7 @@ type Semaphore struct {
 
 func (x *Semaphore) Reset() {
 	*x = Semaphore{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1102,7 @@ func (x *Semaphore) String() string {
 func (*Semaphore) ProtoMessage() {}
 
 func (x *Semaphore) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1115,7 @@ func (x *Semaphore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Semaphore.ProtoReflect.Descriptor instead.
 func (*Semaphore) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Semaphore) GetName() string {
@@ -1299,7 +1143,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[20]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1155,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[20]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1168,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -1345,7 +1189,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[21]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1201,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[21]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1214,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -1398,16 +1242,14 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe9\x02\n" +
-	"\x0fAcquireResponse\x129\n" +
-	"\x06queued\x18\x01 \x01(\v2\x1f.sidekeeper.semaphore.v1.QueuedH\x00R\x06queued\x12<\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe4\x02\n" +
+	"\x0fAcquireResponse\x124\n" +
+	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x12<\n" +
 	"\agranted\x18\x02 \x01(\v2 .sidekeeper.semaphore.v1.GrantedH\x00R\agranted\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"$\n" +
-	"\x06Queued\x12\x1a\n" +
-	"\bposition\x18\x01 \x01(\x05R\bposition\"<\n" +
+	"\x05event\"<\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x18\n" +
 	"\x05token\x18\x02 \x01(\x03B\x020\x01R\x05token\")\n" +
@@ -1434,26 +1276,14 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"@\n" +
 	"\vGetResponse\x121\n" +
-	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view\"\xe9\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view\"\xdf\x01\n" +
 	"\x04View\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +
-	"\x04held\x18\x03 \x01(\x05R\x04held\x12<\n" +
-	"\aholders\x18\x04 \x03(\v2\".sidekeeper.semaphore.v1.ContenderR\aholders\x12<\n" +
-	"\awaiters\x18\x05 \x03(\v2\".sidekeeper.semaphore.v1.ContenderR\awaiters\x12'\n" +
-	"\x0fwaiters_omitted\x18\x06 \x01(\x05R\x0ewaitersOmitted\"\xf6\x02\n" +
-	"\tContender\x12\x18\n" +
-	"\apermits\x18\x01 \x01(\x05R\apermits\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\x12L\n" +
-	"\bmetadata\x18\x03 \x03(\v20.sidekeeper.semaphore.v1.Contender.MetadataEntryR\bmetadata\x12\x18\n" +
-	"\x05token\x18\x04 \x01(\x03B\x020\x01R\x05token\x12+\n" +
-	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
-	"\aforeign\x18\x06 \x01(\bR\aforeign\x121\n" +
-	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x12\x1a\n" +
-	"\bidentity\x18\b \x01(\tR\bidentity\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
+	"\x04held\x18\x03 \x01(\x05R\x04held\x127\n" +
+	"\aholders\x18\x04 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\aholders\x127\n" +
+	"\awaiters\x18\x05 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\awaiters\x12'\n" +
+	"\x0fwaiters_omitted\x18\x06 \x01(\x05R\x0ewaitersOmitted\"a\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1494,76 +1324,73 @@ func file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescData
 }
 
-var file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_sidekeeper_semaphore_v1_semaphore_proto_goTypes = []any{
 	(*CreateRequest)(nil),          // 0: sidekeeper.semaphore.v1.CreateRequest
 	(*CreateResponse)(nil),         // 1: sidekeeper.semaphore.v1.CreateResponse
 	(*AcquireRequest)(nil),         // 2: sidekeeper.semaphore.v1.AcquireRequest
 	(*AcquireResponse)(nil),        // 3: sidekeeper.semaphore.v1.AcquireResponse
-	(*Queued)(nil),                 // 4: sidekeeper.semaphore.v1.Queued
-	(*Granted)(nil),                // 5: sidekeeper.semaphore.v1.Granted
-	(*CheckRequest)(nil),           // 6: sidekeeper.semaphore.v1.CheckRequest
-	(*CheckResponse)(nil),          // 7: sidekeeper.semaphore.v1.CheckResponse
-	(*CheckedHold)(nil),            // 8: sidekeeper.semaphore.v1.CheckedHold
-	(*ReleaseRequest)(nil),         // 9: sidekeeper.semaphore.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),        // 10: sidekeeper.semaphore.v1.ReleaseResponse
-	(*ResizeRequest)(nil),          // 11: sidekeeper.semaphore.v1.ResizeRequest
-	(*ResizeResponse)(nil),         // 12: sidekeeper.semaphore.v1.ResizeResponse
-	(*GetRequest)(nil),             // 13: sidekeeper.semaphore.v1.GetRequest
-	(*GetResponse)(nil),            // 14: sidekeeper.semaphore.v1.GetResponse
-	(*View)(nil),                   // 15: sidekeeper.semaphore.v1.View
-	(*Contender)(nil),              // 16: sidekeeper.semaphore.v1.Contender
-	(*ListRequest)(nil),            // 17: sidekeeper.semaphore.v1.ListRequest
-	(*ListResponse)(nil),           // 18: sidekeeper.semaphore.v1.ListResponse
-	(*Semaphore)(nil),              // 19: sidekeeper.semaphore.v1.Semaphore
-	(*WatchRequest)(nil),           // 20: sidekeeper.semaphore.v1.WatchRequest
-	(*WatchResponse)(nil),          // 21: sidekeeper.semaphore.v1.WatchResponse
-	nil,                            // 22: sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
-	nil,                            // 23: sidekeeper.semaphore.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil),    // 24: google.protobuf.Duration
-	(*v1.Suspended)(nil),           // 25: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),             // 26: sidekeeper.hold.v1.Resumed
-	(*v1.RevocationRequested)(nil), // 27: sidekeeper.hold.v1.RevocationRequested
+	(*Granted)(nil),                // 4: sidekeeper.semaphore.v1.Granted
+	(*CheckRequest)(nil),           // 5: sidekeeper.semaphore.v1.CheckRequest
+	(*CheckResponse)(nil),          // 6: sidekeeper.semaphore.v1.CheckResponse
+	(*CheckedHold)(nil),            // 7: sidekeeper.semaphore.v1.CheckedHold
+	(*ReleaseRequest)(nil),         // 8: sidekeeper.semaphore.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),        // 9: sidekeeper.semaphore.v1.ReleaseResponse
+	(*ResizeRequest)(nil),          // 10: sidekeeper.semaphore.v1.ResizeRequest
+	(*ResizeResponse)(nil),         // 11: sidekeeper.semaphore.v1.ResizeResponse
+	(*GetRequest)(nil),             // 12: sidekeeper.semaphore.v1.GetRequest
+	(*GetResponse)(nil),            // 13: sidekeeper.semaphore.v1.GetResponse
+	(*View)(nil),                   // 14: sidekeeper.semaphore.v1.View
+	(*ListRequest)(nil),            // 15: sidekeeper.semaphore.v1.ListRequest
+	(*ListResponse)(nil),           // 16: sidekeeper.semaphore.v1.ListResponse
+	(*Semaphore)(nil),              // 17: sidekeeper.semaphore.v1.Semaphore
+	(*WatchRequest)(nil),           // 18: sidekeeper.semaphore.v1.WatchRequest
+	(*WatchResponse)(nil),          // 19: sidekeeper.semaphore.v1.WatchResponse
+	nil,                            // 20: sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
+	(*durationpb.Duration)(nil),    // 21: google.protobuf.Duration
+	(*v1.Queued)(nil),              // 22: sidekeeper.hold.v1.Queued
+	(*v1.Suspended)(nil),           // 23: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),             // 24: sidekeeper.hold.v1.Resumed
+	(*v1.RevocationRequested)(nil), // 25: sidekeeper.hold.v1.RevocationRequested
+	(*v1.Contender)(nil),           // 26: sidekeeper.hold.v1.Contender
 }
 var file_sidekeeper_semaphore_v1_semaphore_proto_depIdxs = []int32{
-	24, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	22, // 1: sidekeeper.semaphore.v1.AcquireRequest.metadata:type_name -> sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
-	4,  // 2: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.semaphore.v1.Queued
-	5,  // 3: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
-	25, // 4: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	26, // 5: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	27, // 6: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	8,  // 7: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
-	24, // 8: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	24, // 9: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
-	15, // 10: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	16, // 11: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.semaphore.v1.Contender
-	16, // 12: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.semaphore.v1.Contender
-	23, // 13: sidekeeper.semaphore.v1.Contender.metadata:type_name -> sidekeeper.semaphore.v1.Contender.MetadataEntry
-	24, // 14: sidekeeper.semaphore.v1.Contender.age:type_name -> google.protobuf.Duration
-	19, // 15: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
-	15, // 16: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	0,  // 17: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
-	2,  // 18: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
-	6,  // 19: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
-	9,  // 20: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
-	11, // 21: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
-	13, // 22: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
-	17, // 23: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
-	20, // 24: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
-	1,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
-	3,  // 26: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
-	7,  // 27: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
-	10, // 28: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
-	12, // 29: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
-	14, // 30: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
-	18, // 31: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
-	21, // 32: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
-	25, // [25:33] is the sub-list for method output_type
-	17, // [17:25] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	20, // 1: sidekeeper.semaphore.v1.AcquireRequest.metadata:type_name -> sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
+	22, // 2: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	4,  // 3: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
+	23, // 4: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	24, // 5: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	25, // 6: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	7,  // 7: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
+	21, // 8: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	21, // 9: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
+	14, // 10: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	26, // 11: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	26, // 12: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	17, // 13: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
+	14, // 14: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	0,  // 15: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
+	2,  // 16: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
+	5,  // 17: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
+	8,  // 18: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
+	10, // 19: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
+	12, // 20: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
+	15, // 21: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
+	18, // 22: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
+	1,  // 23: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
+	3,  // 24: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
+	6,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
+	9,  // 26: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
+	11, // 27: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
+	13, // 28: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
+	16, // 29: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
+	19, // 30: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_semaphore_v1_semaphore_proto_init() }
@@ -1584,7 +1411,7 @@ func file_sidekeeper_semaphore_v1_semaphore_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc), len(file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
