@@ -17,6 +17,7 @@ from sidekeeper._lease import Lease, Leased, Leases, on_own
 from sidekeeper._locks import Locks
 from sidekeeper._permits import Permits
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, refuse_unknown, seconds
+from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 
 MAX_HOLDS_PER_CHECK = 1000
@@ -47,7 +48,7 @@ class Lock(Leased):
         options, lease = self._options, self._options.get("lease")
         request = lock_pb2.AcquireRequest(
             name=self.name,
-            mode=lock_pb2.Mode.Name(options.get("mode", Mode.EXCLUSIVE)),
+            mode=hold_pb2.Mode.Name(options.get("mode", Mode.EXCLUSIVE)),
             lease_id=lease.id if lease else "",
             wait_timeout=duration(attempt.wait),
             owner=options.get("owner", ""),
@@ -70,8 +71,7 @@ class Lock(Leased):
             case "resumed":
                 notify(self._options.get("on_resumed"))
             case "revocation_requested":
-                grace = seconds(event.grace) if event.HasField("grace") else None
-                self.revocation = Revocation(event.requested_by, event.reason, grace)
+                self.revocation = Revocation._of(event)
                 notify(self._options.get("on_revocation"), self.revocation)
 
     async def release(self) -> None:

@@ -13,6 +13,7 @@ from sidekeeper._held import Attempt, Kind, Single
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
 from sidekeeper._types import CommonAllOptions, Mode, Revocation, Token, WantedLock, duration, refuse_unknown, seconds
+from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 
 
@@ -47,7 +48,7 @@ class Locks(OnLease):
     async def _acquire(self, attempt: Attempt) -> Locks:
         lease = self._options.get("lease")
         request = lock_pb2.AcquireAllRequest(
-            locks=[lock_pb2.WantedLock(name=lock.name, mode=lock_pb2.Mode.Name(lock.mode)) for lock in self._wanted],
+            locks=[lock_pb2.WantedLock(name=lock.name, mode=hold_pb2.Mode.Name(lock.mode)) for lock in self._wanted],
             lease_id=lease.id if lease else "",
             wait_timeout=duration(attempt.wait),
             owner=self._options.get("owner", ""),
@@ -69,8 +70,7 @@ class Locks(OnLease):
             case "resumed":
                 notify(self._options.get("on_resumed"))
             case "revocation_requested":
-                grace = seconds(event.grace) if event.HasField("grace") else None
-                self.revocation = Revocation(event.requested_by, event.reason, grace)
+                self.revocation = Revocation._of(event)
                 notify(self._options.get("on_revocation"), self.revocation)
 
     async def release(self) -> None:

@@ -14,6 +14,7 @@ from sidekeeper._claim import Answer
 from sidekeeper._errors import SidekeeperError, from_ended
 from sidekeeper._held import GIVE_UP_TIMEOUT, Told
 from sidekeeper._types import seconds
+from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lease.v1 import lease_pb2
 
 WHY_TIMEOUT = 1.0
@@ -114,7 +115,7 @@ class Multiplex:
         return broken and bool(self._lease_id) and self.alive and self._valid_for() > 0
 
     def _suspended(self) -> Told:
-        suspended = lease_pb2.Suspended()
+        suspended = hold_pb2.Suspended()
         suspended.remaining.FromNanoseconds(int(self._valid_for() * 1e9))
         return self._take(lease_pb2.MultiplexResponse(suspended=suspended))
 
@@ -133,7 +134,7 @@ class Multiplex:
                     break
             else:
                 self._broken = None
-                return self._take(lease_pb2.MultiplexResponse(resumed=lease_pb2.Resumed()))
+                return self._take(lease_pb2.MultiplexResponse(resumed=hold_pb2.Resumed()))
             await asyncio.sleep(RESUME_PAUSE)
             if time.monotonic() > until:
                 return self._suspended()

@@ -55,8 +55,7 @@ class Permits(OnLease):
             case "resumed":
                 notify(self._options.get("on_resumed"))
             case "revocation_requested":
-                grace = seconds(event.grace) if event.HasField("grace") else None
-                self.revocation = Revocation(event.requested_by, event.reason, grace)
+                self.revocation = Revocation._of(event)
                 notify(self._options.get("on_revocation"), self.revocation)
 
     async def release(self) -> None:

@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from sidekeeper._guard import Ticket
 from sidekeeper.config.v1 import config_pb2
 from sidekeeper.election.v1 import election_pb2
+from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 from sidekeeper.membership.v1 import membership_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2
@@ -24,9 +25,9 @@ Token = NewType("Token", int)
 class Mode(enum.IntEnum):
     """How a lock is held. A name is used either with EXCLUSIVE or with READ and WRITE."""
 
-    EXCLUSIVE = lock_pb2.MODE_EXCLUSIVE
-    READ = lock_pb2.MODE_READ
-    WRITE = lock_pb2.MODE_WRITE
+    EXCLUSIVE = hold_pb2.MODE_EXCLUSIVE
+    READ = hold_pb2.MODE_READ
+    WRITE = hold_pb2.MODE_WRITE
 
 
 class OnConflict(enum.IntEnum):
@@ -55,9 +56,9 @@ class Contender:
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
 
     @staticmethod
-    def _of(wire: lock_pb2.Contender) -> Contender:
+    def _of(wire: hold_pb2.Contender) -> Contender:
         mode = Mode(wire.mode or Mode.EXCLUSIVE)
-        token, age = Token(wire.fencing_token), seconds(wire.age)
+        token, age = Token(wire.token), seconds(wire.age)
         return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity)
 
 
@@ -78,6 +79,10 @@ class Revocation:
     reason: str
     grace: float | None
     """Seconds until the hold is ended by force; None if it is not ended."""
+
+    @staticmethod
+    def _of(wire: hold_pb2.RevocationRequested) -> Revocation:
+        return Revocation(wire.requested_by, wire.reason, seconds(wire.grace) if wire.HasField("grace") else None)
 
 
 def refuse_unknown(options: Mapping[str, object], known: Any) -> None:
@@ -295,7 +300,7 @@ class PermitContender:
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
 
     @staticmethod
-    def _of(c: semaphore_pb2.Contender) -> PermitContender:
+    def _of(c: hold_pb2.Contender) -> PermitContender:
         return PermitContender(c.permits, c.owner, dict(c.metadata), c.token, seconds(c.age), c.foreign, c.identity)
 
 

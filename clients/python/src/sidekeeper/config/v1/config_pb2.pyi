@@ -179,9 +179,9 @@ class WatchResponse(_message.Message):
     entries: Entries
     synced: Synced
     changes: Changes
-    stale: Stale
+    stale: _hold_pb2.Stale
     fresh: Fresh
-    def __init__(self, entries: _Optional[_Union[Entries, _Mapping]] = ..., synced: _Optional[_Union[Synced, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., stale: _Optional[_Union[Stale, _Mapping]] = ..., fresh: _Optional[_Union[Fresh, _Mapping]] = ...) -> None: ...
+    def __init__(self, entries: _Optional[_Union[Entries, _Mapping]] = ..., synced: _Optional[_Union[Synced, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ..., fresh: _Optional[_Union[Fresh, _Mapping]] = ...) -> None: ...
 
 class Entries(_message.Message):
     __slots__ = ("entries",)
@@ -222,10 +222,6 @@ class Deleted(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     key: str
     def __init__(self, key: _Optional[str] = ...) -> None: ...
-
-class Stale(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class Fresh(_message.Message):
     __slots__ = ()

@@ -190,13 +190,9 @@ class WatchResponse(_message.Message):
     STALE_FIELD_NUMBER: _ClassVar[int]
     leader: Leader
     vacant: Vacant
-    stale: Stale
-    def __init__(self, leader: _Optional[_Union[Leader, _Mapping]] = ..., vacant: _Optional[_Union[Vacant, _Mapping]] = ..., stale: _Optional[_Union[Stale, _Mapping]] = ...) -> None: ...
+    stale: _hold_pb2.Stale
+    def __init__(self, leader: _Optional[_Union[Leader, _Mapping]] = ..., vacant: _Optional[_Union[Vacant, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ...) -> None: ...
 
 class Vacant(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class Stale(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import duration_pb2 as _duration_pb2
 from sidekeeper.barrier.v1 import barrier_pb2 as _barrier_pb2
 from sidekeeper.election.v1 import election_pb2 as _election_pb2
+from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from sidekeeper.lock.v1 import lock_pb2 as _lock_pb2
 from sidekeeper.membership.v1 import membership_pb2 as _membership_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2 as _semaphore_pb2
@@ -49,9 +50,9 @@ class OpenResponse(_message.Message):
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     opened: Opened
-    suspended: Suspended
-    resumed: Resumed
-    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ...) -> None: ...
+    suspended: _hold_pb2.Suspended
+    resumed: _hold_pb2.Resumed
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("lease_id", "ttl", "resumable")
@@ -62,16 +63,6 @@ class Opened(_message.Message):
     ttl: _duration_pb2.Duration
     resumable: bool
     def __init__(self, lease_id: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., resumable: bool = ...) -> None: ...
-
-class Suspended(_message.Message):
-    __slots__ = ("remaining",)
-    REMAINING_FIELD_NUMBER: _ClassVar[int]
-    remaining: _duration_pb2.Duration
-    def __init__(self, remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
-
-class Resumed(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class MultiplexRequest(_message.Message):
     __slots__ = ("open", "resume", "start", "stop", "check")
@@ -144,12 +135,12 @@ class MultiplexResponse(_message.Message):
     ENDED_FIELD_NUMBER: _ClassVar[int]
     CHECKED_FIELD_NUMBER: _ClassVar[int]
     opened: Opened
-    suspended: Suspended
-    resumed: Resumed
+    suspended: _hold_pb2.Suspended
+    resumed: _hold_pb2.Resumed
     event: Event
     ended: Ended
     checked: Checked
-    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
 
 class Event(_message.Message):
     __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter")

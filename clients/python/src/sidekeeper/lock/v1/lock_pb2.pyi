@@ -1,25 +1,14 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    MODE_UNSPECIFIED: _ClassVar[Mode]
-    MODE_EXCLUSIVE: _ClassVar[Mode]
-    MODE_READ: _ClassVar[Mode]
-    MODE_WRITE: _ClassVar[Mode]
-MODE_UNSPECIFIED: Mode
-MODE_EXCLUSIVE: Mode
-MODE_READ: Mode
-MODE_WRITE: Mode
 
 class AcquireRequest(_message.Message):
     __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay", "detect_deadlock")
@@ -39,14 +28,14 @@ class AcquireRequest(_message.Message):
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     DETECT_DEADLOCK_FIELD_NUMBER: _ClassVar[int]
     name: str
-    mode: Mode
+    mode: _hold_pb2.Mode
     lease_id: str
     wait_timeout: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
     lock_delay: _duration_pb2.Duration
     detect_deadlock: bool
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., detect_deadlock: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., detect_deadlock: bool = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
@@ -55,22 +44,12 @@ class AcquireResponse(_message.Message):
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
-    queued: Queued
+    queued: _hold_pb2.Queued
     granted: Granted
-    suspended: Suspended
-    resumed: Resumed
-    revocation_requested: RevocationRequested
-    def __init__(self, queued: _Optional[_Union[Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[RevocationRequested, _Mapping]] = ...) -> None: ...
-
-class Queued(_message.Message):
-    __slots__ = ("position", "holders", "lock_delay")
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    HOLDERS_FIELD_NUMBER: _ClassVar[int]
-    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
-    position: int
-    holders: _containers.RepeatedCompositeFieldContainer[Contender]
-    lock_delay: _duration_pb2.Duration
-    def __init__(self, position: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    suspended: _hold_pb2.Suspended
+    resumed: _hold_pb2.Resumed
+    revocation_requested: _hold_pb2.RevocationRequested
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class Granted(_message.Message):
     __slots__ = ("hold_id", "fencing_token")
@@ -79,26 +58,6 @@ class Granted(_message.Message):
     hold_id: str
     fencing_token: int
     def __init__(self, hold_id: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
-
-class Suspended(_message.Message):
-    __slots__ = ("remaining",)
-    REMAINING_FIELD_NUMBER: _ClassVar[int]
-    remaining: _duration_pb2.Duration
-    def __init__(self, remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
-
-class Resumed(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class RevocationRequested(_message.Message):
-    __slots__ = ("requested_by", "reason", "grace")
-    REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    GRACE_FIELD_NUMBER: _ClassVar[int]
-    requested_by: str
-    reason: str
-    grace: _duration_pb2.Duration
-    def __init__(self, requested_by: _Optional[str] = ..., reason: _Optional[str] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AcquireAllRequest(_message.Message):
     __slots__ = ("locks", "lease_id", "wait_timeout", "owner", "metadata")
@@ -126,8 +85,8 @@ class WantedLock(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    mode: Mode
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ...) -> None: ...
+    mode: _hold_pb2.Mode
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ...) -> None: ...
 
 class AcquireAllResponse(_message.Message):
     __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
@@ -138,10 +97,10 @@ class AcquireAllResponse(_message.Message):
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     queued: AllQueued
     granted: AllGranted
-    suspended: Suspended
-    resumed: Resumed
-    revocation_requested: RevocationRequested
-    def __init__(self, queued: _Optional[_Union[AllQueued, _Mapping]] = ..., granted: _Optional[_Union[AllGranted, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[RevocationRequested, _Mapping]] = ...) -> None: ...
+    suspended: _hold_pb2.Suspended
+    resumed: _hold_pb2.Resumed
+    revocation_requested: _hold_pb2.RevocationRequested
+    def __init__(self, queued: _Optional[_Union[AllQueued, _Mapping]] = ..., granted: _Optional[_Union[AllGranted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class AllQueued(_message.Message):
     __slots__ = ("locks",)
@@ -261,11 +220,11 @@ class View(_message.Message):
     WAITERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
     LOST_HOLD_FIELD_NUMBER: _ClassVar[int]
     name: str
-    holders: _containers.RepeatedCompositeFieldContainer[Contender]
-    waiters: _containers.RepeatedCompositeFieldContainer[Contender]
+    holders: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
+    waiters: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
     waiters_omitted: int
     lost_hold: LostHold
-    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ..., lost_hold: _Optional[_Union[LostHold, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ..., lost_hold: _Optional[_Union[LostHold, _Mapping]] = ...) -> None: ...
 
 class LostHold(_message.Message):
     __slots__ = ("fencing_token", "lock_delay")
@@ -274,35 +233,6 @@ class LostHold(_message.Message):
     fencing_token: int
     lock_delay: _duration_pb2.Duration
     def __init__(self, fencing_token: _Optional[int] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
-
-class Contender(_message.Message):
-    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested", "identity", "lock_delay")
-    class MetadataEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    FOREIGN_FIELD_NUMBER: _ClassVar[int]
-    REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
-    IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
-    mode: Mode
-    owner: str
-    metadata: _containers.ScalarMap[str, str]
-    fencing_token: int
-    age: _duration_pb2.Duration
-    foreign: bool
-    revocation_requested: bool
-    identity: str
-    lock_delay: _duration_pb2.Duration
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("name", "lease")
@@ -352,11 +282,11 @@ class Party(_message.Message):
     LEASE_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
-    contender: Contender
+    contender: _hold_pb2.Contender
     lease: str
     waits_for: _containers.RepeatedScalarFieldContainer[str]
     suspended: bool
-    def __init__(self, contender: _Optional[_Union[Contender, _Mapping]] = ..., lease: _Optional[str] = ..., waits_for: _Optional[_Iterable[str]] = ..., suspended: bool = ...) -> None: ...
+    def __init__(self, contender: _Optional[_Union[_hold_pb2.Contender, _Mapping]] = ..., lease: _Optional[str] = ..., waits_for: _Optional[_Iterable[str]] = ..., suspended: bool = ...) -> None: ...
 
 class Cycle(_message.Message):
     __slots__ = ("links",)

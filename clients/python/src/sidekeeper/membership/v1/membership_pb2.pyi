@@ -56,26 +56,16 @@ class JoinResponse(_message.Message):
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
     joined: Joined
-    suspended: Suspended
-    resumed: Resumed
+    suspended: _hold_pb2.Suspended
+    resumed: _hold_pb2.Resumed
     updated: Updated
-    def __init__(self, joined: _Optional[_Union[Joined, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ...) -> None: ...
+    def __init__(self, joined: _Optional[_Union[Joined, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ...) -> None: ...
 
 class Joined(_message.Message):
     __slots__ = ("incarnation",)
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     incarnation: int
     def __init__(self, incarnation: _Optional[int] = ...) -> None: ...
-
-class Suspended(_message.Message):
-    __slots__ = ("remaining",)
-    REMAINING_FIELD_NUMBER: _ClassVar[int]
-    remaining: _duration_pb2.Duration
-    def __init__(self, remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
-
-class Resumed(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class Updated(_message.Message):
     __slots__ = ("metadata",)

@@ -56,18 +56,12 @@ class TakeResponse(_message.Message):
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
-    queued: Queued
+    queued: _hold_pb2.Queued
     delivered: Delivered
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[Queued, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
-
-class Queued(_message.Message):
-    __slots__ = ("position",)
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    position: int
-    def __init__(self, position: _Optional[int] = ...) -> None: ...
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class Delivered(_message.Message):
     __slots__ = ("hold_id", "fencing_token", "values")

@@ -52,18 +52,12 @@ class AcquireResponse(_message.Message):
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
-    queued: Queued
+    queued: _hold_pb2.Queued
     granted: Granted
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
-
-class Queued(_message.Message):
-    __slots__ = ("position",)
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    position: int
-    def __init__(self, position: _Optional[int] = ...) -> None: ...
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class Granted(_message.Message):
     __slots__ = ("hold_id", "token")
@@ -148,37 +142,10 @@ class View(_message.Message):
     name: str
     limit: int
     held: int
-    holders: _containers.RepeatedCompositeFieldContainer[Contender]
-    waiters: _containers.RepeatedCompositeFieldContainer[Contender]
+    holders: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
+    waiters: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
     waiters_omitted: int
-    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., held: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
-
-class Contender(_message.Message):
-    __slots__ = ("permits", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity")
-    class MetadataEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    PERMITS_FIELD_NUMBER: _ClassVar[int]
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    TOKEN_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    FOREIGN_FIELD_NUMBER: _ClassVar[int]
-    REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
-    IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    permits: int
-    owner: str
-    metadata: _containers.ScalarMap[str, str]
-    token: int
-    age: _duration_pb2.Duration
-    foreign: bool
-    revocation_requested: bool
-    identity: str
-    def __init__(self, permits: _Optional[int] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., held: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")
