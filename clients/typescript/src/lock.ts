@@ -14,7 +14,17 @@ import { type Attempt, GIVE_UP_TIMEOUT, type HeldStream, type Kind, type Streams
 import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
 import { type Stub, call, start } from "./transport.js";
-import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
+import {
+  type Labels,
+  type Mode,
+  type Queued,
+  type Revocation,
+  contenderFrom,
+  duration,
+  modes,
+  revocationFrom,
+  seconds,
+} from "./types.js";
 
 const MAX_HOLDS_PER_CHECK = 1000;
 
@@ -112,11 +122,9 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
       case "resumed":
         this.notify(this.options.onResumed, undefined);
         break;
-      case "revocationRequested": {
-        const { requestedBy, reason, grace } = event.value;
-        this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+      case "revocationRequested":
+        this.revocation = revocationFrom(event.value);
         this.notify(this.options.onRevocation, this.revocation);
-      }
     }
   }
 

@@ -14,7 +14,7 @@ import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
 import type { LockOptions, lockKind } from "./lock.js";
 import type { Multiplex } from "./multiplex.js";
 import { type Stub, start } from "./transport.js";
-import { type Mode, type Revocation, duration, modes, seconds } from "./types.js";
+import { type Mode, type Revocation, duration, modes, revocationFrom, seconds } from "./types.js";
 
 /** One of several locks that are acquired at once. */
 export interface WantedLock {
@@ -91,11 +91,9 @@ export class Locks extends Leased<AcquireAllRequest, Event, "granted"> {
       case "resumed":
         this.notify(onResumed, undefined);
         break;
-      case "revocationRequested": {
-        const { requestedBy, reason, grace } = event.value;
-        this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+      case "revocationRequested":
+        this.revocation = revocationFrom(event.value);
         this.notify(onRevocation, this.revocation);
-      }
     }
   }
 

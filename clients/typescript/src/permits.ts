@@ -1,9 +1,9 @@
 /** Permits of semaphores. */
 
+import type { Contender } from "./gen/sidekeeper/hold/v1/hold.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
-  type Contender,
   type Granted,
   type SemaphoreServiceService,
   type View,
@@ -12,7 +12,7 @@ import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./hel
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
 import { type Stub, call } from "./transport.js";
-import { type Labels, type Revocation, duration, seconds } from "./types.js";
+import { type Labels, type Revocation, duration, revocationFrom, seconds } from "./types.js";
 
 /** How to acquire permits. The callbacks are called one at a time, as events arrive. */
 export interface PermitsOptions {
@@ -92,11 +92,9 @@ export class Permits extends Leased<AcquireRequest, Event, "granted"> {
       case "resumed":
         notify(this.options.onResumed, undefined);
         break;
-      case "revocationRequested": {
-        const { requestedBy, reason, grace } = event.value;
-        this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+      case "revocationRequested":
+        this.revocation = revocationFrom(event.value);
         notify(this.options.onRevocation, this.revocation);
-      }
     }
   }
 
@@ -144,5 +142,5 @@ export function semaphoreViewFrom(wire: View | undefined): SemaphoreView {
 }
 
 function contenderFrom({ permits, owner, metadata, token, age, foreign, identity }: Contender): PermitContender {
-  return { permits, owner, metadata, token, age: seconds(age), foreign, identity };
+  return { permits: permits ?? 0, owner, metadata, token, age: seconds(age), foreign, identity };
 }

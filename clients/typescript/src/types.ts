@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 
 import type { Duration } from "./gen/google/protobuf/duration.js";
 import type { Entry as WireEntry } from "./gen/sidekeeper/config/v1/config.js";
-import { type Contender as WireContender, Mode as WireMode, type View } from "./gen/sidekeeper/lock/v1/lock.js";
+import { Mode as WireMode, type Contender as WireContender, type RevocationRequested } from "./gen/sidekeeper/hold/v1/hold.js";
+import type { View } from "./gen/sidekeeper/lock/v1/lock.js";
 import { OnConflict as WireOnConflict, type View as WireGroup } from "./gen/sidekeeper/membership/v1/membership.js";
 
 /** Where a client logs what it does in the background, such as `console` or the logger of most libraries. */
@@ -164,6 +165,10 @@ export function duration(value: number | undefined): Duration | undefined {
   return { seconds: BigInt(whole), nanos: Math.round((value - whole) * 1e9) };
 }
 
+export function revocationFrom({ requestedBy, reason, grace }: RevocationRequested): Revocation {
+  return { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+}
+
 export function contenderFrom(wire: WireContender): Contender {
   const mode = (Object.keys(modes) as Mode[]).find((name) => modes[name] === wire.mode);
   return {
@@ -171,7 +176,7 @@ export function contenderFrom(wire: WireContender): Contender {
     identity: wire.identity,
     owner: wire.owner,
     metadata: wire.metadata,
-    fencingToken: wire.fencingToken,
+    fencingToken: wire.token,
     age: seconds(wire.age),
     foreign: wire.foreign,
   };

@@ -127,7 +127,7 @@ export class Sidecar {
   /** Ends the hold of a lock's holder as an operator does, and sees that its place is gone in time. */
   async break(lock: string, within: number): Promise<void> {
     const { view } = await call(this.locks.get, { name: lock });
-    const fencingToken = view?.holders[0]?.fencingToken ?? 0n;
+    const fencingToken = view?.holders[0]?.token ?? 0n;
     await call(this.locks.break, { name: lock, fencingToken, reason: "", forceAfter: undefined }, within);
   }
 

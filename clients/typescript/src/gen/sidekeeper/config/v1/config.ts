@@ -7,7 +7,7 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
-import { Guard } from "../../hold/v1/hold.js";
+import { Guard, Stale } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.config.v1";
 
@@ -287,10 +287,6 @@ export interface Written {
 export interface Deleted {
   /** Always set. */
   key: string;
-}
-
-/** Stale says that contact with the ensemble is lost. */
-export interface Stale {
 }
 
 /** Fresh says that the stream is up to date again. */
@@ -2095,49 +2091,6 @@ export const Deleted: MessageFns<Deleted> = {
   fromPartial<I extends Exact<DeepPartial<Deleted>, I>>(object: I): Deleted {
     const message = createBaseDeleted();
     message.key = object.key ?? "";
-    return message;
-  },
-};
-
-function createBaseStale(): Stale {
-  return {};
-}
-
-export const Stale: MessageFns<Stale> = {
-  encode(_: Stale, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Stale {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseStale();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Stale>, I>>(base?: I): Stale {
-    return Stale.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Stale>, I>>(_: I): Stale {
-    const message = createBaseStale();
     return message;
   },
 };

@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Resumed, Suspended, Ticket } from "../../hold/v1/hold.js";
+import { Resumed, Stale, Suspended, Ticket } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.election.v1";
 
@@ -233,10 +233,6 @@ export interface WatchResponse {
 
 /** Vacant says that there is no candidate. */
 export interface Vacant {
-}
-
-/** Stale says that what was sent last may be out of date. */
-export interface Stale {
 }
 
 function createBaseCampaignRequest(): CampaignRequest {
@@ -1881,49 +1877,6 @@ export const Vacant: MessageFns<Vacant> = {
   },
   fromPartial<I extends Exact<DeepPartial<Vacant>, I>>(_: I): Vacant {
     const message = createBaseVacant();
-    return message;
-  },
-};
-
-function createBaseStale(): Stale {
-  return {};
-}
-
-export const Stale: MessageFns<Stale> = {
-  encode(_: Stale, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Stale {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseStale();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Stale>, I>>(base?: I): Stale {
-    return Stale.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Stale>, I>>(_: I): Stale {
-    const message = createBaseStale();
     return message;
   },
 };

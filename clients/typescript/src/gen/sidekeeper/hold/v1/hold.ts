@@ -12,10 +12,23 @@ export const protobufPackage = "sidekeeper.hold.v1";
 
 export const protobufFileName = "sidekeeper/hold/v1/hold.proto";
 
+/** Mode is how a lock is held. */
+export enum Mode {
+  /** UNSPECIFIED - The same as MODE_EXCLUSIVE. */
+  UNSPECIFIED = 0,
+  /** EXCLUSIVE - A mutex: one holder at a time. */
+  EXCLUSIVE = 1,
+  /** READ - A read/write lock's reader: any number of readers at a time, while no writer holds. */
+  READ = 2,
+  /** WRITE - A read/write lock's writer: alone. */
+  WRITE = 3,
+  UNRECOGNIZED = -1,
+}
+
 /**
- * Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself:
- * what is guarded is committed only while the hold's place stands in the lock's queue, hence before anybody else can be granted what the
- * hold excludes. It costs no request more. A place that only waits is no guard.
+ * Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits the
+ * write only while the hold's place stands in the lock's queue, hence before another caller can be granted what the hold excludes. A guard
+ * costs no further request. A place that only waits is no guard.
  */
 export interface Guard {
   /** Required. */
@@ -37,7 +50,65 @@ export interface Ticket {
   fencingToken: bigint;
 }
 
-/** Suspended says that the ensemble does not answer. */
+/** Contender is a caller that holds or waits for a lock, or for permits of a semaphore. */
+export interface Contender {
+  /** As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text. */
+  owner: string;
+  /** As given to Acquire. */
+  metadata: { [key: string]: string };
+  /**
+   * For a lock, always set: the fencing token that the contender holds the lock with, or will hold it with. For a semaphore, the token of its
+   * permits, as granted, which is no fencing token; 0 if it waits.
+   */
+  token: bigint;
+  /**
+   * Always set. By the ensemble's clock. For a lock, how long the contender has been in the queue. For a semaphore, how long it has held its
+   * permits, or waits.
+   */
+  age:
+    | Duration
+    | undefined;
+  /** Whether it is a client of the ensemble that is not Sidekeeper's. */
+  foreign: boolean;
+  /** Whether it was asked to release what it holds. */
+  revocationRequested: boolean;
+  /**
+   * Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+   * TLS, and if it is not Sidekeeper's.
+   */
+  identity: string;
+  /** For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore. */
+  mode?:
+    | Mode
+    | undefined;
+  /** For locks only. Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none. */
+  lockDelay:
+    | Duration
+    | undefined;
+  /** For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock. */
+  permits?: number | undefined;
+}
+
+export interface Contender_MetadataEntry {
+  key: string;
+  value: string;
+}
+
+/** Queued says how many are ahead of a caller that waits. */
+export interface Queued {
+  /**
+   * Always set. How many are ahead. For a lock, those that hold it and those that wait: at least 1, or 0 while the delay of an earlier hold is
+   * kept. For a semaphore, those that wait: 0 for the first of them, which waits for free permits. For a queue, those that wait: 0 for the
+   * caller that gets the next item.
+   */
+  position: number;
+  /** For locks only. The holders now, at most 16 of them. */
+  holders: Contender[];
+  /** For locks only. With position 0, for how long the delay is still kept. */
+  lockDelay: Duration | undefined;
+}
+
+/** Suspended says that the ensemble does not answer. What is held is not lost. */
 export interface Suspended {
   /**
    * Always set. How long, from now, what is held is proved to remain the caller's. If contact does not return within
@@ -46,7 +117,7 @@ export interface Suspended {
   remaining: Duration | undefined;
 }
 
-/** Resumed says that the ensemble answers again. */
+/** Resumed says that the ensemble answers again. What is held was never lost. */
 export interface Resumed {
 }
 
@@ -58,6 +129,10 @@ export interface RevocationRequested {
   reason: string;
   /** How long, from now, until the hold is ended by force. Omitted if it will not be. */
   grace: Duration | undefined;
+}
+
+/** Stale says that what a watch sent last may be out of date. The sidecar has no contact with the ensemble, or sees an earlier state of it. */
+export interface Stale {
 }
 
 function createBaseGuard(): Guard {
@@ -209,6 +284,344 @@ export const Ticket: MessageFns<Ticket> = {
     message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
       ? BigInt(object.fencingToken)
       : 0n;
+    return message;
+  },
+};
+
+function createBaseContender(): Contender {
+  return {
+    owner: "",
+    metadata: {},
+    token: 0n,
+    age: undefined,
+    foreign: false,
+    revocationRequested: false,
+    identity: "",
+    mode: undefined,
+    lockDelay: undefined,
+    permits: undefined,
+  };
+}
+
+export const Contender: MessageFns<Contender> = {
+  encode(message: Contender, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.owner !== "") {
+      writer.uint32(10).string(message.owner);
+    }
+    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
+      Contender_MetadataEntry.encode({ key: key as any, value }, writer.uint32(18).fork()).join();
+    });
+    if (message.token !== 0n) {
+      if (BigInt.asIntN(64, message.token) !== message.token) {
+        throw new globalThis.Error("value provided for field message.token of type int64 too large");
+      }
+      writer.uint32(24).int64(message.token);
+    }
+    if (message.age !== undefined) {
+      Duration.encode(message.age, writer.uint32(34).fork()).join();
+    }
+    if (message.foreign !== false) {
+      writer.uint32(40).bool(message.foreign);
+    }
+    if (message.revocationRequested !== false) {
+      writer.uint32(48).bool(message.revocationRequested);
+    }
+    if (message.identity !== "") {
+      writer.uint32(58).string(message.identity);
+    }
+    if (message.mode !== undefined) {
+      writer.uint32(64).int32(message.mode);
+    }
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(74).fork()).join();
+    }
+    if (message.permits !== undefined) {
+      writer.uint32(80).int32(message.permits);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Contender {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseContender();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.owner = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            const entry2 = Contender_MetadataEntry.decode(reader, reader.uint32());
+            if (entry2.value !== undefined) {
+              message.metadata[entry2.key] = entry2.value;
+            }
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.token = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.age = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.foreign = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.revocationRequested = reader.bool();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.identity = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.mode = reader.int32() as any;
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.permits = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Contender>, I>>(base?: I): Contender {
+    return Contender.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Contender>, I>>(object: I): Contender {
+    const message = createBaseContender();
+    message.owner = object.owner ?? "";
+    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.token = (object.token !== undefined && object.token !== null) ? BigInt(object.token) : 0n;
+    message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
+    message.foreign = object.foreign ?? false;
+    message.revocationRequested = object.revocationRequested ?? false;
+    message.identity = object.identity ?? "";
+    message.mode = object.mode ?? undefined;
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
+    message.permits = object.permits ?? undefined;
+    return message;
+  },
+};
+
+function createBaseContender_MetadataEntry(): Contender_MetadataEntry {
+  return { key: "", value: "" };
+}
+
+export const Contender_MetadataEntry: MessageFns<Contender_MetadataEntry> = {
+  encode(message: Contender_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Contender_MetadataEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseContender_MetadataEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Contender_MetadataEntry>, I>>(base?: I): Contender_MetadataEntry {
+    return Contender_MetadataEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Contender_MetadataEntry>, I>>(object: I): Contender_MetadataEntry {
+    const message = createBaseContender_MetadataEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseQueued(): Queued {
+  return { position: 0, holders: [], lockDelay: undefined };
+}
+
+export const Queued: MessageFns<Queued> = {
+  encode(message: Queued, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.position !== 0) {
+      writer.uint32(8).int32(message.position);
+    }
+    for (const v of message.holders) {
+      Contender.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Queued {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseQueued();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.position = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.holders.push(Contender.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Queued>, I>>(base?: I): Queued {
+    return Queued.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Queued>, I>>(object: I): Queued {
+    const message = createBaseQueued();
+    message.position = object.position ?? 0;
+    message.holders = object.holders?.map((e) => Contender.fromPartial(e)) || [];
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
     return message;
   },
 };
@@ -390,6 +803,49 @@ export const RevocationRequested: MessageFns<RevocationRequested> = {
     message.grace = (object.grace !== undefined && object.grace !== null)
       ? Duration.fromPartial(object.grace)
       : undefined;
+    return message;
+  },
+};
+
+function createBaseStale(): Stale {
+  return {};
+}
+
+export const Stale: MessageFns<Stale> = {
+  encode(_: Stale, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Stale {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStale();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Stale>, I>>(base?: I): Stale {
+    return Stale.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Stale>, I>>(_: I): Stale {
+    const message = createBaseStale();
     return message;
   },
 };

@@ -15,6 +15,7 @@ import type {
 import { Duration } from "../../../google/protobuf/duration.js";
 import { EnterRequest, EnterResponse } from "../../barrier/v1/barrier.js";
 import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
+import { Resumed, Suspended } from "../../hold/v1/hold.js";
 import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 import {
@@ -97,19 +98,6 @@ export interface Opened {
    * Multiplex over a Unix socket do, of a sidecar with a `--state-dir`.
    */
   resumable: boolean;
-}
-
-/** Suspended says that the ensemble does not answer. */
-export interface Suspended {
-  /**
-   * Always set. How long, from now, everything the lease owns is proved to remain the caller's. If contact does not
-   * return within this time, the stream ends with LEASE_LOST.
-   */
-  remaining: Duration | undefined;
-}
-
-/** Resumed says that the ensemble answers again. */
-export interface Resumed {
 }
 
 /** MultiplexRequest is one message to a lease that carries everything that stands on it. */
@@ -708,106 +696,6 @@ export const Opened: MessageFns<Opened> = {
     message.leaseId = object.leaseId ?? "";
     message.ttl = (object.ttl !== undefined && object.ttl !== null) ? Duration.fromPartial(object.ttl) : undefined;
     message.resumable = object.resumable ?? false;
-    return message;
-  },
-};
-
-function createBaseSuspended(): Suspended {
-  return { remaining: undefined };
-}
-
-export const Suspended: MessageFns<Suspended> = {
-  encode(message: Suspended, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.remaining !== undefined) {
-      Duration.encode(message.remaining, writer.uint32(10).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Suspended {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseSuspended();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.remaining = Duration.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Suspended>, I>>(base?: I): Suspended {
-    return Suspended.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Suspended>, I>>(object: I): Suspended {
-    const message = createBaseSuspended();
-    message.remaining = (object.remaining !== undefined && object.remaining !== null)
-      ? Duration.fromPartial(object.remaining)
-      : undefined;
-    return message;
-  },
-};
-
-function createBaseResumed(): Resumed {
-  return {};
-}
-
-export const Resumed: MessageFns<Resumed> = {
-  encode(_: Resumed, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Resumed {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseResumed();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Resumed>, I>>(base?: I): Resumed {
-    return Resumed.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Resumed>, I>>(_: I): Resumed {
-    const message = createBaseResumed();
     return message;
   },
 };

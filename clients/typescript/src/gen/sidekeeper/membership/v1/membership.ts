@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Guard } from "../../hold/v1/hold.js";
+import { Guard, Resumed, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.membership.v1";
 
@@ -99,19 +99,6 @@ export interface Joined {
    * for its order.
    */
   incarnation: bigint;
-}
-
-/** Suspended says that the ensemble does not answer. */
-export interface Suspended {
-  /**
-   * Always set. How long, from now, the caller is proved to remain a member. If contact does not return within this time, the
-   * stream ends with LEASE_LOST.
-   */
-  remaining: Duration | undefined;
-}
-
-/** Resumed says that the ensemble answers again. */
-export interface Resumed {
 }
 
 /** Updated says what the member's metadata is now. */
@@ -700,106 +687,6 @@ export const Joined: MessageFns<Joined> = {
     message.incarnation = (object.incarnation !== undefined && object.incarnation !== null)
       ? BigInt(object.incarnation)
       : 0n;
-    return message;
-  },
-};
-
-function createBaseSuspended(): Suspended {
-  return { remaining: undefined };
-}
-
-export const Suspended: MessageFns<Suspended> = {
-  encode(message: Suspended, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.remaining !== undefined) {
-      Duration.encode(message.remaining, writer.uint32(10).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Suspended {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseSuspended();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.remaining = Duration.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Suspended>, I>>(base?: I): Suspended {
-    return Suspended.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Suspended>, I>>(object: I): Suspended {
-    const message = createBaseSuspended();
-    message.remaining = (object.remaining !== undefined && object.remaining !== null)
-      ? Duration.fromPartial(object.remaining)
-      : undefined;
-    return message;
-  },
-};
-
-function createBaseResumed(): Resumed {
-  return {};
-}
-
-export const Resumed: MessageFns<Resumed> = {
-  encode(_: Resumed, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Resumed {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseResumed();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Resumed>, I>>(base?: I): Resumed {
-    return Resumed.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Resumed>, I>>(_: I): Resumed {
-    const message = createBaseResumed();
     return message;
   },
 };

@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
+import { Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.queue.v1";
 
@@ -91,12 +91,6 @@ export interface TakeResponse {
     /** The caller is asked to finish soon. */
     { $case: "revocationRequested"; value: RevocationRequested }
     | undefined;
-}
-
-/** Queued says how many callers are ahead. */
-export interface Queued {
-  /** Always set. How many callers wait ahead: 0 for the first of them, who gets the next item. */
-  position: number;
 }
 
 /** Delivered is an item that is the caller's. */
@@ -652,61 +646,6 @@ export const TakeResponse: MessageFns<TakeResponse> = {
         break;
       }
     }
-    return message;
-  },
-};
-
-function createBaseQueued(): Queued {
-  return { position: 0 };
-}
-
-export const Queued: MessageFns<Queued> = {
-  encode(message: Queued, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.position !== 0) {
-      writer.uint32(8).int32(message.position);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Queued {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseQueued();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.position = reader.int32();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Queued>, I>>(base?: I): Queued {
-    return Queued.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Queued>, I>>(object: I): Queued {
-    const message = createBaseQueued();
-    message.position = object.position ?? 0;
     return message;
   },
 };

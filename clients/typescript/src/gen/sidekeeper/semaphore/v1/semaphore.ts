@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
+import { Contender, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.semaphore.v1";
 
@@ -78,12 +78,6 @@ export interface AcquireResponse {
     /** The caller is asked to release the permits. */
     { $case: "revocationRequested"; value: RevocationRequested }
     | undefined;
-}
-
-/** Queued says how many callers are ahead. */
-export interface Queued {
-  /** Always set. How many callers wait ahead: 0 for the first of them, who waits for free permits. */
-  position: number;
 }
 
 /** Granted says that the permits are held. */
@@ -183,36 +177,6 @@ export interface View {
   waiters: Contender[];
   /** How many waiters were omitted because the view would have exceeded 3 MiB. */
   waitersOmitted: number;
-}
-
-/** Contender is a caller that holds or waits for permits. */
-export interface Contender {
-  /** How many permits it holds; 0 if it waits. */
-  permits: number;
-  /** As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text. */
-  owner: string;
-  /** As given to Acquire. */
-  metadata: { [key: string]: string };
-  /** As granted; 0 if it waits. */
-  token: bigint;
-  /** Always set. How long it has held its permits, or waits, by the ensemble's clock. */
-  age:
-    | Duration
-    | undefined;
-  /** Whether it is a client of the ensemble that is not Sidekeeper's. */
-  foreign: boolean;
-  /** Whether it was asked to release its permits. */
-  revocationRequested: boolean;
-  /**
-   * Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
-   * TLS, and if it is not Sidekeeper's.
-   */
-  identity: string;
-}
-
-export interface Contender_MetadataEntry {
-  key: string;
-  value: string;
 }
 
 /** ListRequest asks for a page of names. */
@@ -689,61 +653,6 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
         break;
       }
     }
-    return message;
-  },
-};
-
-function createBaseQueued(): Queued {
-  return { position: 0 };
-}
-
-export const Queued: MessageFns<Queued> = {
-  encode(message: Queued, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.position !== 0) {
-      writer.uint32(8).int32(message.position);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Queued {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseQueued();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.position = reader.int32();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Queued>, I>>(base?: I): Queued {
-    return Queued.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Queued>, I>>(object: I): Queued {
-    const message = createBaseQueued();
-    message.position = object.position ?? 0;
     return message;
   },
 };
@@ -1491,235 +1400,6 @@ export const View: MessageFns<View> = {
     message.holders = object.holders?.map((e) => Contender.fromPartial(e)) || [];
     message.waiters = object.waiters?.map((e) => Contender.fromPartial(e)) || [];
     message.waitersOmitted = object.waitersOmitted ?? 0;
-    return message;
-  },
-};
-
-function createBaseContender(): Contender {
-  return {
-    permits: 0,
-    owner: "",
-    metadata: {},
-    token: 0n,
-    age: undefined,
-    foreign: false,
-    revocationRequested: false,
-    identity: "",
-  };
-}
-
-export const Contender: MessageFns<Contender> = {
-  encode(message: Contender, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.permits !== 0) {
-      writer.uint32(8).int32(message.permits);
-    }
-    if (message.owner !== "") {
-      writer.uint32(18).string(message.owner);
-    }
-    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
-      Contender_MetadataEntry.encode({ key: key as any, value }, writer.uint32(26).fork()).join();
-    });
-    if (message.token !== 0n) {
-      if (BigInt.asIntN(64, message.token) !== message.token) {
-        throw new globalThis.Error("value provided for field message.token of type int64 too large");
-      }
-      writer.uint32(32).int64(message.token);
-    }
-    if (message.age !== undefined) {
-      Duration.encode(message.age, writer.uint32(42).fork()).join();
-    }
-    if (message.foreign !== false) {
-      writer.uint32(48).bool(message.foreign);
-    }
-    if (message.revocationRequested !== false) {
-      writer.uint32(56).bool(message.revocationRequested);
-    }
-    if (message.identity !== "") {
-      writer.uint32(66).string(message.identity);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Contender {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseContender();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.permits = reader.int32();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.owner = reader.string();
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            const entry3 = Contender_MetadataEntry.decode(reader, reader.uint32());
-            if (entry3.value !== undefined) {
-              message.metadata[entry3.key] = entry3.value;
-            }
-            continue;
-          }
-          case 4: {
-            if (tag !== 32) {
-              break;
-            }
-
-            message.token = reader.int64() as bigint;
-            continue;
-          }
-          case 5: {
-            if (tag !== 42) {
-              break;
-            }
-
-            message.age = Duration.decode(reader, reader.uint32());
-            continue;
-          }
-          case 6: {
-            if (tag !== 48) {
-              break;
-            }
-
-            message.foreign = reader.bool();
-            continue;
-          }
-          case 7: {
-            if (tag !== 56) {
-              break;
-            }
-
-            message.revocationRequested = reader.bool();
-            continue;
-          }
-          case 8: {
-            if (tag !== 66) {
-              break;
-            }
-
-            message.identity = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Contender>, I>>(base?: I): Contender {
-    return Contender.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Contender>, I>>(object: I): Contender {
-    const message = createBaseContender();
-    message.permits = object.permits ?? 0;
-    message.owner = object.owner ?? "";
-    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
-      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
-        if (value !== undefined) {
-          acc[key] = globalThis.String(value);
-        }
-        return acc;
-      },
-      {},
-    );
-    message.token = (object.token !== undefined && object.token !== null) ? BigInt(object.token) : 0n;
-    message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
-    message.foreign = object.foreign ?? false;
-    message.revocationRequested = object.revocationRequested ?? false;
-    message.identity = object.identity ?? "";
-    return message;
-  },
-};
-
-function createBaseContender_MetadataEntry(): Contender_MetadataEntry {
-  return { key: "", value: "" };
-}
-
-export const Contender_MetadataEntry: MessageFns<Contender_MetadataEntry> = {
-  encode(message: Contender_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.key !== "") {
-      writer.uint32(10).string(message.key);
-    }
-    if (message.value !== "") {
-      writer.uint32(18).string(message.value);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Contender_MetadataEntry {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseContender_MetadataEntry();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.key = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.value = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Contender_MetadataEntry>, I>>(base?: I): Contender_MetadataEntry {
-    return Contender_MetadataEntry.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Contender_MetadataEntry>, I>>(object: I): Contender_MetadataEntry {
-    const message = createBaseContender_MetadataEntry();
-    message.key = object.key ?? "";
-    message.value = object.value ?? "";
     return message;
   },
 };
