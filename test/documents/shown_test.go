@@ -15,7 +15,7 @@ import (
 var volatile = regexp.MustCompile(`\b[0-9a-f]{32}\b` +
 	`|\b20\d\d-\d\d-\d\d[T ][0-9:.]+Z?` +
 	`|\b(?:\d+(?:\.\d+)?(?:ms|µs|h|m|s))+\b` +
-	`|"(?:(?:fencing|current)Token|incarnation|revision|createdRevision)":\s*"\d+\b` +
+	`|"(?:(?:fencing|current)Token|token|incarnation|revision|createdRevision)":\s*"\d+\b` +
 	`|\b(?:token|incarnation|hold|in term|--token|joined \S+|left \S+) \d+\b` +
 	`|…`)
 
