@@ -8,8 +8,6 @@ import io.sidekeeper.barrier.v1.LeaveRequest;
 import io.sidekeeper.barrier.v1.LeaveResponse;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.hold.v1.Resumed;
-import io.sidekeeper.hold.v1.Suspended;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
@@ -60,11 +58,8 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
   private static EnterResponse event(MultiplexResponse told) {
     EnterResponse.Builder event = EnterResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED ->
-          event
-              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
-              .build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getEnter();
     };
   }

@@ -12,8 +12,6 @@ import io.sidekeeper.lock.v1.CheckRequest;
 import io.sidekeeper.lock.v1.CheckedHold;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
-import io.sidekeeper.lock.v1.Resumed;
-import io.sidekeeper.lock.v1.Suspended;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -63,8 +61,8 @@ final class Holds {
   private static AcquireAllResponse eventOfAll(MultiplexResponse told) {
     AcquireAllResponse.Builder event = AcquireAllResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED -> event.setSuspended(suspended(told)).build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getAcquireAll();
     };
   }
@@ -72,14 +70,10 @@ final class Holds {
   private static AcquireResponse event(MultiplexResponse told) {
     AcquireResponse.Builder event = AcquireResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED -> event.setSuspended(suspended(told)).build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getAcquire();
     };
-  }
-
-  private static Suspended.Builder suspended(MultiplexResponse told) {
-    return Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining());
   }
 
   private CompletableFuture<?> release(String id, Duration timeout) {

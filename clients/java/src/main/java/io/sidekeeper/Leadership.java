@@ -9,8 +9,6 @@ import io.sidekeeper.election.v1.YieldRequested;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.Guard;
-import io.sidekeeper.hold.v1.Resumed;
-import io.sidekeeper.hold.v1.Suspended;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
@@ -66,11 +64,8 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
   private static CampaignResponse event(MultiplexResponse told) {
     CampaignResponse.Builder event = CampaignResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED ->
-          event
-              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
-              .build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getCampaign();
     };
   }

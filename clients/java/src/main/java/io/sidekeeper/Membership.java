@@ -9,8 +9,6 @@ import io.sidekeeper.lease.v1.Start;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
-import io.sidekeeper.membership.v1.Resumed;
-import io.sidekeeper.membership.v1.Suspended;
 import io.sidekeeper.membership.v1.UpdateRequest;
 import java.util.List;
 import java.util.Map;
@@ -53,11 +51,8 @@ public final class Membership extends Grounded<JoinRequest, JoinResponse> {
   private static JoinResponse event(MultiplexResponse told) {
     JoinResponse.Builder event = JoinResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED ->
-          event
-              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
-              .build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getJoin();
     };
   }

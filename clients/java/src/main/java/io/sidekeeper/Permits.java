@@ -2,9 +2,6 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.hold.v1.Resumed;
-import io.sidekeeper.hold.v1.RevocationRequested;
-import io.sidekeeper.hold.v1.Suspended;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
@@ -56,11 +53,8 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
   private static AcquireResponse event(MultiplexResponse told) {
     AcquireResponse.Builder event = AcquireResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED ->
-          event
-              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
-              .build();
-      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
       default -> told.getEvent().getAcquirePermits();
     };
   }
@@ -124,10 +118,7 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
       }
       case RESUMED -> events.run(listener::resumed);
       case REVOCATION_REQUESTED -> {
-        RevocationRequested wire = event.getRevocationRequested();
-        Optional<Duration> grace =
-            wire.hasGrace() ? Optional.of(Wire.duration(wire.getGrace())) : Optional.empty();
-        Revocation asked = new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
+        Revocation asked = Wire.revocation(event.getRevocationRequested());
         revocation = asked;
         events.run(() -> listener.revocationRequested(asked));
       }

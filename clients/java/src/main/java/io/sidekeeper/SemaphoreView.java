@@ -1,6 +1,6 @@
 package io.sidekeeper;
 
-import io.sidekeeper.semaphore.v1.Contender;
+import io.sidekeeper.hold.v1.Contender;
 import io.sidekeeper.semaphore.v1.View;
 import java.util.List;
 

@@ -10,8 +10,8 @@ import io.grpc.StatusException;
 import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.config.v1.Change;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.hold.v1.RevocationRequested;
 import io.sidekeeper.lease.v1.Ended;
-import io.sidekeeper.lock.v1.RevocationRequested;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -60,7 +60,7 @@ final class Wire {
     return SidekeeperException.of(told.getStatus(), told.getTrailers());
   }
 
-  static Mode mode(io.sidekeeper.lock.v1.Mode wire) {
+  static Mode mode(io.sidekeeper.hold.v1.Mode wire) {
     return switch (wire) {
       case MODE_READ -> Mode.READ;
       case MODE_WRITE -> Mode.WRITE;
@@ -74,11 +74,11 @@ final class Wire {
     return new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
   }
 
-  static io.sidekeeper.lock.v1.Mode mode(Mode mode) {
+  static io.sidekeeper.hold.v1.Mode mode(Mode mode) {
     return switch (mode) {
-      case EXCLUSIVE -> io.sidekeeper.lock.v1.Mode.MODE_EXCLUSIVE;
-      case READ -> io.sidekeeper.lock.v1.Mode.MODE_READ;
-      case WRITE -> io.sidekeeper.lock.v1.Mode.MODE_WRITE;
+      case EXCLUSIVE -> io.sidekeeper.hold.v1.Mode.MODE_EXCLUSIVE;
+      case READ -> io.sidekeeper.hold.v1.Mode.MODE_READ;
+      case WRITE -> io.sidekeeper.hold.v1.Mode.MODE_WRITE;
     };
   }
 
@@ -90,19 +90,19 @@ final class Wire {
     };
   }
 
-  static Contender contender(io.sidekeeper.lock.v1.Contender wire) {
+  static Contender contender(io.sidekeeper.hold.v1.Contender wire) {
     return new Contender(
         mode(wire.getMode()),
         wire.getOwner(),
         wire.getMetadataMap(),
-        wire.getFencingToken(),
+        wire.getToken(),
         duration(wire.getAge()),
         wire.getForeign(),
         wire.getRevocationRequested(),
         wire.getIdentity());
   }
 
-  static List<Contender> contenders(List<io.sidekeeper.lock.v1.Contender> wire) {
+  static List<Contender> contenders(List<io.sidekeeper.hold.v1.Contender> wire) {
     return wire.stream().map(Wire::contender).toList();
   }
 

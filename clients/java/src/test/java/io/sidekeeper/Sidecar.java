@@ -180,7 +180,7 @@ final class Sidecar implements AutoCloseable {
               LockServiceGrpc.newBlockingStub(channel)
                   .withDeadlineAfter(within, TimeUnit.NANOSECONDS);
           var view = stub.get(GetRequest.newBuilder().setName(lock).build()).getView();
-          long token = view.getHolders(0).getFencingToken();
+          long token = view.getHolders(0).getToken();
           return stub.break_(
               BreakRequest.newBuilder().setName(lock).setFencingToken(token).build());
         });
