@@ -59,10 +59,10 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 		"held     write  4294967321  billing    uid:7     1m23s  az=x,pod=b-1  revocation requested\n"+
 		"waiting  read   4294967330  \"\\x1b[2J\"  -         1.2s   -             not Sidekeeper's\n"+
 		"and 4 more\n", "lock", "show", "orders")
-	wantOutput(t, server, 0, `{"name":"orders","holders":[{"owner":"billing",`+
+	wantOutput(t, server, 0, `{"name":"orders","holders":[{"mode":"MODE_WRITE","owner":"billing",`+
 		`"metadata":{"az":"x","pod":"b-1"},"token":"4294967321","age":"83s","foreign":false,`+
-		`"revocationRequested":true,"identity":"uid:7","mode":"MODE_WRITE"}],"waiters":[{"owner":"\u001b[2J","metadata":{},`+
-		`"token":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false,"identity":"","mode":"MODE_READ"}],"waitersOmitted":4}`+
+		`"revocationRequested":true,"identity":"uid:7"}],"waiters":[{"mode":"MODE_READ","owner":"\u001b[2J","metadata":{},`+
+		`"token":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false,"identity":""}],"waitersOmitted":4}`+
 		"\n", "lock", "show", "orders", "--output", "json")
 }
 

@@ -230,25 +230,25 @@ func (x *Ticket) GetFencingToken() int64 {
 // Contender is a caller that holds or waits for a lock, or for permits of a semaphore.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore.
+	Mode *Mode `protobuf:"varint,1,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode,oneof" json:"mode,omitempty"`
 	// As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text.
-	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// As given to Acquire.
-	Metadata map[string]string `protobuf:"bytes,2,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// For a lock, always set: the fencing token that the contender holds the lock with, or will hold it with. For a semaphore, the token of its
 	// permits, as granted, which is no fencing token; 0 if it waits.
-	Token int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
+	Token int64 `protobuf:"varint,4,opt,name=token,proto3" json:"token,omitempty"`
 	// Always set. By the ensemble's clock. For a lock, how long the contender has been in the queue. For a semaphore, how long it has held its
 	// permits, or waits.
-	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
+	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
 	// Whether it is a client of the ensemble that is not Sidekeeper's.
-	Foreign bool `protobuf:"varint,5,opt,name=foreign,proto3" json:"foreign,omitempty"`
+	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	// Whether it was asked to release what it holds.
-	RevocationRequested bool `protobuf:"varint,6,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
+	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
 	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
 	// TLS, and if it is not Sidekeeper's.
-	Identity string `protobuf:"bytes,7,opt,name=identity,proto3" json:"identity,omitempty"`
-	// For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore.
-	Mode *Mode `protobuf:"varint,8,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode,oneof" json:"mode,omitempty"`
+	Identity string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
 	// For locks only. Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none.
 	LockDelay *durationpb.Duration `protobuf:"bytes,9,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	// For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock.
@@ -285,6 +285,13 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Contender) GetMode() Mode {
+	if x != nil && x.Mode != nil {
+		return *x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
 }
 
 func (x *Contender) GetOwner() string {
@@ -334,13 +341,6 @@ func (x *Contender) GetIdentity() string {
 		return x.Identity
 	}
 	return ""
-}
-
-func (x *Contender) GetMode() Mode {
-	if x != nil && x.Mode != nil {
-		return *x.Mode
-	}
-	return Mode_MODE_UNSPECIFIED
 }
 
 func (x *Contender) GetLockDelay() *durationpb.Duration {
@@ -620,15 +620,15 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\x06Ticket\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xf8\x03\n" +
-	"\tContender\x12\x14\n" +
-	"\x05owner\x18\x01 \x01(\tR\x05owner\x12G\n" +
-	"\bmetadata\x18\x02 \x03(\v2+.sidekeeper.hold.v1.Contender.MetadataEntryR\bmetadata\x12\x18\n" +
-	"\x05token\x18\x03 \x01(\x03B\x020\x01R\x05token\x12+\n" +
-	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
-	"\aforeign\x18\x05 \x01(\bR\aforeign\x121\n" +
-	"\x14revocation_requested\x18\x06 \x01(\bR\x13revocationRequested\x12\x1a\n" +
-	"\bidentity\x18\a \x01(\tR\bidentity\x121\n" +
-	"\x04mode\x18\b \x01(\x0e2\x18.sidekeeper.hold.v1.ModeH\x00R\x04mode\x88\x01\x01\x128\n" +
+	"\tContender\x121\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeH\x00R\x04mode\x88\x01\x01\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
+	"\bmetadata\x18\x03 \x03(\v2+.sidekeeper.hold.v1.Contender.MetadataEntryR\bmetadata\x12\x18\n" +
+	"\x05token\x18\x04 \x01(\x03B\x020\x01R\x05token\x12+\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
+	"\aforeign\x18\x06 \x01(\bR\aforeign\x121\n" +
+	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x12\x1a\n" +
+	"\bidentity\x18\b \x01(\tR\bidentity\x128\n" +
 	"\n" +
 	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12\x1d\n" +
 	"\apermits\x18\n" +
@@ -689,9 +689,9 @@ var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
 }
 var file_sidekeeper_hold_v1_hold_proto_depIdxs = []int32{
 	2,  // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	9,  // 1: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
-	10, // 2: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
-	0,  // 3: sidekeeper.hold.v1.Contender.mode:type_name -> sidekeeper.hold.v1.Mode
+	0,  // 1: sidekeeper.hold.v1.Contender.mode:type_name -> sidekeeper.hold.v1.Mode
+	9,  // 2: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
+	10, // 3: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
 	10, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
 	3,  // 5: sidekeeper.hold.v1.Queued.holders:type_name -> sidekeeper.hold.v1.Contender
 	10, // 6: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration

@@ -38,7 +38,7 @@ class Ticket(_message.Message):
     def __init__(self, lock: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class Contender(_message.Message):
-    __slots__ = ("owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "mode", "lock_delay", "permits")
+    __slots__ = ("mode", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "lock_delay", "permits")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +46,7 @@ class Contender(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    MODE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -53,9 +54,9 @@ class Contender(_message.Message):
     FOREIGN_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    MODE_FIELD_NUMBER: _ClassVar[int]
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
+    mode: Mode
     owner: str
     metadata: _containers.ScalarMap[str, str]
     token: int
@@ -63,10 +64,9 @@ class Contender(_message.Message):
     foreign: bool
     revocation_requested: bool
     identity: str
-    mode: Mode
     lock_delay: _duration_pb2.Duration
     permits: int
-    def __init__(self, owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ...) -> None: ...
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ...) -> None: ...
 
 class Queued(_message.Message):
     __slots__ = ("position", "holders", "lock_delay")

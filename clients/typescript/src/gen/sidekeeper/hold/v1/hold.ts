@@ -52,6 +52,10 @@ export interface Ticket {
 
 /** Contender is a caller that holds or waits for a lock, or for permits of a semaphore. */
 export interface Contender {
+  /** For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore. */
+  mode?:
+    | Mode
+    | undefined;
   /** As given to Acquire; for a contender that is not Sidekeeper's, what it wrote about itself, if that is text. */
   owner: string;
   /** As given to Acquire. */
@@ -77,10 +81,6 @@ export interface Contender {
    * TLS, and if it is not Sidekeeper's.
    */
   identity: string;
-  /** For locks only, and always set there: how it holds or wants the lock. Omitted for a semaphore. */
-  mode?:
-    | Mode
-    | undefined;
   /** For locks only. Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none. */
   lockDelay:
     | Duration
@@ -290,6 +290,7 @@ export const Ticket: MessageFns<Ticket> = {
 
 function createBaseContender(): Contender {
   return {
+    mode: undefined,
     owner: "",
     metadata: {},
     token: 0n,
@@ -297,7 +298,6 @@ function createBaseContender(): Contender {
     foreign: false,
     revocationRequested: false,
     identity: "",
-    mode: undefined,
     lockDelay: undefined,
     permits: undefined,
   };
@@ -305,32 +305,32 @@ function createBaseContender(): Contender {
 
 export const Contender: MessageFns<Contender> = {
   encode(message: Contender, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.mode !== undefined) {
+      writer.uint32(8).int32(message.mode);
+    }
     if (message.owner !== "") {
-      writer.uint32(10).string(message.owner);
+      writer.uint32(18).string(message.owner);
     }
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
-      Contender_MetadataEntry.encode({ key: key as any, value }, writer.uint32(18).fork()).join();
+      Contender_MetadataEntry.encode({ key: key as any, value }, writer.uint32(26).fork()).join();
     });
     if (message.token !== 0n) {
       if (BigInt.asIntN(64, message.token) !== message.token) {
         throw new globalThis.Error("value provided for field message.token of type int64 too large");
       }
-      writer.uint32(24).int64(message.token);
+      writer.uint32(32).int64(message.token);
     }
     if (message.age !== undefined) {
-      Duration.encode(message.age, writer.uint32(34).fork()).join();
+      Duration.encode(message.age, writer.uint32(42).fork()).join();
     }
     if (message.foreign !== false) {
-      writer.uint32(40).bool(message.foreign);
+      writer.uint32(48).bool(message.foreign);
     }
     if (message.revocationRequested !== false) {
-      writer.uint32(48).bool(message.revocationRequested);
+      writer.uint32(56).bool(message.revocationRequested);
     }
     if (message.identity !== "") {
-      writer.uint32(58).string(message.identity);
-    }
-    if (message.mode !== undefined) {
-      writer.uint32(64).int32(message.mode);
+      writer.uint32(66).string(message.identity);
     }
     if (message.lockDelay !== undefined) {
       Duration.encode(message.lockDelay, writer.uint32(74).fork()).join();
@@ -355,11 +355,11 @@ export const Contender: MessageFns<Contender> = {
         const tag = reader.uint32();
         switch (tag >>> 3) {
           case 1: {
-            if (tag !== 10) {
+            if (tag !== 8) {
               break;
             }
 
-            message.owner = reader.string();
+            message.mode = reader.int32() as any;
             continue;
           }
           case 2: {
@@ -367,34 +367,34 @@ export const Contender: MessageFns<Contender> = {
               break;
             }
 
-            const entry2 = Contender_MetadataEntry.decode(reader, reader.uint32());
-            if (entry2.value !== undefined) {
-              message.metadata[entry2.key] = entry2.value;
-            }
+            message.owner = reader.string();
             continue;
           }
           case 3: {
-            if (tag !== 24) {
+            if (tag !== 26) {
+              break;
+            }
+
+            const entry3 = Contender_MetadataEntry.decode(reader, reader.uint32());
+            if (entry3.value !== undefined) {
+              message.metadata[entry3.key] = entry3.value;
+            }
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
               break;
             }
 
             message.token = reader.int64() as bigint;
             continue;
           }
-          case 4: {
-            if (tag !== 34) {
+          case 5: {
+            if (tag !== 42) {
               break;
             }
 
             message.age = Duration.decode(reader, reader.uint32());
-            continue;
-          }
-          case 5: {
-            if (tag !== 40) {
-              break;
-            }
-
-            message.foreign = reader.bool();
             continue;
           }
           case 6: {
@@ -402,23 +402,23 @@ export const Contender: MessageFns<Contender> = {
               break;
             }
 
-            message.revocationRequested = reader.bool();
+            message.foreign = reader.bool();
             continue;
           }
           case 7: {
-            if (tag !== 58) {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.revocationRequested = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
               break;
             }
 
             message.identity = reader.string();
-            continue;
-          }
-          case 8: {
-            if (tag !== 64) {
-              break;
-            }
-
-            message.mode = reader.int32() as any;
             continue;
           }
           case 9: {
@@ -454,6 +454,7 @@ export const Contender: MessageFns<Contender> = {
   },
   fromPartial<I extends Exact<DeepPartial<Contender>, I>>(object: I): Contender {
     const message = createBaseContender();
+    message.mode = object.mode ?? undefined;
     message.owner = object.owner ?? "";
     message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
@@ -469,7 +470,6 @@ export const Contender: MessageFns<Contender> = {
     message.foreign = object.foreign ?? false;
     message.revocationRequested = object.revocationRequested ?? false;
     message.identity = object.identity ?? "";
-    message.mode = object.mode ?? undefined;
     message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
       ? Duration.fromPartial(object.lockDelay)
       : undefined;
