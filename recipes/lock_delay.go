@@ -28,11 +28,15 @@ const MaxLockDelay = time.Minute
 // Who asks for no delay pays nothing where there is none: the list that comes with its place tells whether the directory has data, and the
 // names in it which of those ahead may write some later (delayMark).
 //
-// The directory must outlive those in it. So whoever asks for a delay has it made as a node that stays, with data (Keep), since
-// nothing else tells it from a container. One that others stand in cannot be made so, and goes some time after the last of them.
+// The directory must outlive those in it. So a contender that asks for a delay first makes it a node that stays (Keep). Only Keep writes the
+// keptMark before the token, and each later write retains it. A container may hold the rest of the data, and nothing else tells the two apart.
+// A directory that others stand in cannot be replaced, and goes some time after the last of them, unless a Keep finds it empty before.
 
 // delayMark stands in the names of places that have a delay.
 const delayMark = "-delay"
+
+// keptMark stands before the token where the directory stays. It is a sign, so that the version before reads the same number.
+const keptMark = "+"
 
 // mostLosses bounds what a process remembers. All delays are counted anew beyond that.
 const mostLosses = 10000
@@ -70,42 +74,46 @@ func (l *Losses) since(lock string, token int64) time.Time {
 type delayState struct {
 	token int64         // of the hold
 	delay time.Duration // after it; 0 if its holder has let go by itself, or has none
+	kept  bool          // the directory stays, since Keep has made it
 }
 
 func (d delayState) encode() []byte {
-	if d.delay == 0 {
-		return fmt.Appendf(nil, "free:%d", d.token)
+	mark := ""
+	if d.kept {
+		mark = keptMark
 	}
-	return fmt.Appendf(nil, "held:%d:%d", d.token, d.delay.Milliseconds())
+	if d.delay == 0 {
+		return fmt.Appendf(nil, "free:%s%d", mark, d.token)
+	}
+	return fmt.Appendf(nil, "held:%s%d:%d", mark, d.token, d.delay.Milliseconds())
 }
 
-// delayStateIn reads a directory's data, if they are in our form.
-func delayStateIn(data []byte) (state delayState, ours bool) {
+// delayStateIn reads a directory's data; zero if they are not in our form.
+func delayStateIn(data []byte) (state delayState) {
 	word, rest, _ := strings.Cut(string(data), ":")
 	text, milliseconds, held := strings.Cut(rest, ":")
+	text, state.kept = strings.CutPrefix(text, keptMark)
 	token, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || word != "held" && word != "free" || held != (word == "held") {
-		return delayState{}, false
+		return delayState{}
 	}
 	if held {
 		number, err := strconv.ParseInt(milliseconds, 10, 64)
 		if err != nil || number <= 0 {
-			return delayState{}, false
+			return delayState{}
 		}
 		state.delay = time.Duration(min(number, MaxLockDelay.Milliseconds())) * time.Millisecond
 	}
 	state.token = token
-	return state, true
+	return state
 }
 
 // Keep has the lock's directory stay when nobody is in it, unless others are in it that was not made so.
 func (l Lock) Keep(ctx context.Context, store Store) (err error) {
 	for range maxAttempts {
 		var directory Node
-		if directory, err = store.Get(ctx, l.Path); err == nil {
-			if _, ours := delayStateIn(directory.Data); ours {
-				return nil
-			}
+		if directory, err = store.Get(ctx, l.Path); err == nil && IsKept(directory) {
+			return nil
 		}
 		err = l.keepOnce(ctx, store)
 		switch {
@@ -123,13 +131,12 @@ func (l Lock) Keep(ctx context.Context, store Store) (err error) {
 
 // IsKept says whether a lock's directory stays since Keep has made it so.
 func IsKept(directory Node) bool {
-	_, ours := delayStateIn(directory.Data)
-	return ours
+	return delayStateIn(directory.Data).kept
 }
 
-// keepOnce takes one step towards a directory that stays.
+// keepOnce takes one step towards a directory that stays. What an empty container says of a lost hold goes on in its place.
 func (l Lock) keepOnce(ctx context.Context, store Store) error {
-	create := Create(l.Path, delayState{}.encode())
+	create := Create(l.Path, delayState{kept: true}.encode())
 	_, err := store.Commit(ctx, create)
 	switch {
 	case errors.Is(err, ErrNoNode):
@@ -145,10 +152,12 @@ func (l Lock) keepOnce(ctx context.Context, store Store) error {
 	if err != nil {
 		return err
 	}
-	if _, ours := delayStateIn(directory.Data); ours {
+	state := delayStateIn(directory.Data)
+	if state.kept {
 		return nil
 	}
-	_, err = store.Commit(ctx, Delete(l.Path, directory.Version), create)
+	state.kept = true
+	_, err = store.Commit(ctx, Delete(l.Path, directory.Version), Create(l.Path, state.encode()))
 	return err
 }
 
@@ -160,6 +169,7 @@ type delayed struct {
 	waits   delayState    // whose delay it waits for
 	since   time.Time     // when it has seen that one gone
 	written bool          // the directory may say of it what takes a clean end to take back
+	kept    bool          // the directory stays
 	token   int64         // its own
 }
 
@@ -198,7 +208,7 @@ func (p *Place) OutwaitDelay(ctx context.Context, store Store) (left time.Durati
 		if err != nil {
 			return 0, orGone(err)
 		}
-		state, _ := delayStateIn(directory.Data)
+		state := delayStateIn(directory.Data)
 		if left := p.delayed.left(state, p.lock); left > 0 {
 			return left, nil
 		}
@@ -221,7 +231,8 @@ func (d *delayed) left(state delayState, of Lock) time.Duration {
 
 // say has the directory say what is true from here on, unless it does.
 func (p *Place) say(ctx context.Context, store Store, before delayState) error {
-	now := delayState{p.delayed.token, p.delayed.own}
+	now := delayState{token: p.delayed.token, delay: p.delayed.own, kept: before.kept}
+	p.delayed.kept = before.kept
 	if now == before || now.delay == 0 && before.delay == 0 {
 		p.delayed.written = now.delay > 0
 		return nil
@@ -244,7 +255,8 @@ func orGone(err error) error {
 // same.
 func (p *Place) LetGo(ctx context.Context, store Store) {
 	if p.delayed.written {
-		_, _ = store.Commit(context.WithoutCancel(ctx), Delete(p.path(), -1), Set(p.lock.Path, delayState{token: p.delayed.token}.encode(), -1))
+		free := delayState{token: p.delayed.token, kept: p.delayed.kept}
+		_, _ = store.Commit(context.WithoutCancel(ctx), Delete(p.path(), -1), Set(p.lock.Path, free.encode(), -1))
 	}
 }
 
@@ -254,8 +266,7 @@ func (l Lock) delayState(ctx context.Context, tree Tree) (state delayState, _ er
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return state, err
 	}
-	state, _ = delayStateIn(directory.Data)
-	return state, nil
+	return delayStateIn(directory.Data), nil
 }
 
 // delay takes in what the directory said before the contenders were listed, and says whether the hold that it tells of may be lost: then it

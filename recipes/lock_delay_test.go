@@ -61,7 +61,7 @@ func TestALostHoldsDelayIsKept(t *testing.T) {
 				t.Run(fmt.Sprint(ahead, "/", mode, "/", name), func(t *testing.T) {
 					inBubble(t, func(w world) {
 						holder := w.delayed(ahead, 20)
-						if holder.state != "holding" || w.directory() != fmt.Sprintf("held:%d:20000/1", holder.hold.Token) {
+						if holder.state != "holding" || w.directory() != fmt.Sprintf("held:+%d:20000/1", holder.hold.Token) {
 							w.Fatal(holder.state, w.directory())
 						}
 						var next *contender
@@ -75,7 +75,7 @@ func TestALostHoldsDelayIsKept(t *testing.T) {
 							next = w.delayed(mode, 0)
 						}
 						w.wantAfter(next, "waiting", 20*time.Second, "holding")
-						if w.directory() != fmt.Sprintf("free:%d/2", next.hold.Token) {
+						if w.directory() != fmt.Sprintf("free:+%d/2", next.hold.Token) {
 							w.Error(w.directory())
 						}
 					})
@@ -108,7 +108,7 @@ func TestWhoTakesOverFromOneThatWaitedForADelayCountsAnew(t *testing.T) {
 		first.leave()
 		<-first.over
 		w.wantAfter(second, "waiting", 20*time.Second, "holding")
-		if w.directory() != fmt.Sprintf("held:%d:5000/2", second.hold.Token) {
+		if w.directory() != fmt.Sprintf("held:+%d:5000/2", second.hold.Token) {
 			w.Error(w.directory())
 		}
 	})
@@ -119,7 +119,7 @@ func TestWhoLetsGoByItselfLeavesNoDelay(t *testing.T) {
 		holder, next := w.delayed(recipes.Exclusive, 20), w.delayed(recipes.Exclusive, 20)
 		holder.place.LetGo(w.living, w.NewReader())
 		synctest.Wait()
-		if next.is() != "holding" || w.directory() != fmt.Sprintf("held:%d:20000/3", next.hold.Token) {
+		if next.is() != "holding" || w.directory() != fmt.Sprintf("held:+%d:20000/3", next.hold.Token) {
 			w.Error(next.is(), w.directory())
 		}
 	})
@@ -134,9 +134,61 @@ func TestTheLocksDirectoryStaysWhoeverMadeIt(t *testing.T) {
 		holder.session.Expire()
 		<-holder.over
 		time.Sleep(10 * time.Second)
-		if w.directory() != fmt.Sprintf("held:%d:60000/1", holder.hold.Token) {
+		if w.directory() != fmt.Sprintf("held:+%d:60000/1", holder.hold.Token) {
 			w.Error(w.directory())
 		}
+	})
+}
+
+// What a hold in a container said is no sign that the directory stays.
+func TestADelayIsKeptInADirectoryThatOthersHadMade(t *testing.T) {
+	for after := time.Second; after < time.Minute; after += 10 * time.Second {
+		inBubble(t, func(w world) {
+			first := w.delayedInAContainer()
+			first.place.LetGo(w.living, w.NewReader())
+			first.leave()
+			<-first.over
+			second := w.delayed(recipes.Exclusive, 60)
+			synctest.Wait()
+			if second.is() != "holding" {
+				w.Fatal(second.is())
+			}
+			time.Sleep(30 * time.Second)
+			second.session.Expire()
+			<-second.over
+			time.Sleep(after) // the ensemble looks for containers once a minute
+			next := w.delayed(recipes.Exclusive, 0)
+			synctest.Wait()
+			if is := next.is(); is == "holding" {
+				w.Errorf("%s %v after the loss of a hold with a delay of a minute: %s", is, after, w.directory())
+			}
+		})
+	}
+}
+
+// delayedInAContainer holds with a delay in a directory that another had made, and in which nobody else is any more.
+func (w world) delayedInAContainer() *contender {
+	w.Helper()
+	plain, holder := w.delayed(recipes.Exclusive, 0), w.delayed(recipes.Exclusive, 60)
+	plain.leave()
+	<-plain.over
+	synctest.Wait()
+	if holder.is() != "holding" {
+		w.Fatal(holder.is())
+	}
+	return holder
+}
+
+func TestALostHoldsDelayGoesOnWhenItsDirectoryIsMadeToStay(t *testing.T) {
+	inBubble(t, func(w world) {
+		lost := w.delayedInAContainer()
+		lost.session.Expire()
+		<-lost.over
+		next := w.delayed(recipes.Exclusive, 5)
+		if said := fmt.Sprintf("held:+%d:60000/0", lost.hold.Token); w.directory() != said {
+			w.Errorf("%s, not %s", w.directory(), said)
+		}
+		w.wantAfter(next, "waiting", time.Minute, "holding")
 	})
 }
 
@@ -185,7 +237,7 @@ func TestADelayIsKeptWhateverIsLost(t *testing.T) {
 						w.Fatal(err)
 					}
 					hold, err := place.Grant(w.living)
-					if err != nil || w.directory()[:len(fmt.Sprint("held:", hold.Token))] != fmt.Sprint("held:", hold.Token) || tokens[hold.Token] {
+					if err != nil || w.directory()[:len(fmt.Sprint("held:+", hold.Token))] != fmt.Sprint("held:+", hold.Token) || tokens[hold.Token] {
 						w.Fatal(hold, err, w.directory())
 					}
 					tokens[hold.Token] = true

@@ -97,7 +97,7 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 	view, err := l.view(contenders, foreignChildren, read)
 	if err == nil && view.delay(delay) {
 		directory, changed, err := tree.Watch(ctx, l.Path)
-		now, _ := delayStateIn(directory.Data)
+		now := delayStateIn(directory.Data)
 		view.lose(delay, now)
 		return view, append(changes, changed), err
 	}

@@ -176,6 +176,19 @@ func TestADirectoryThatStaysForADelayIsTold(t *testing.T) {
 	}
 }
 
+func TestADirectoryThatOnlySaysOfADelayIsNotTakenForOneThatStaysForIt(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.make("/sidekeeper/locks/printer", embedded.Persistent)
+	if _, err := p.memory.NewReader().Commit(t.Context(), recipes.Set("/sidekeeper/locks/printer", []byte("free:7"), -1)); err != nil {
+		t.Fatal(err)
+	}
+	p.RecheckAfter = 10 * time.Millisecond
+	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/printer: is empty and not a"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAnEnsembleWhoseTokensWereLargerIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

@@ -52,6 +52,10 @@ var planned = []Mutant{
 		}},
 	},
 	{
+		ID: "M3c", Bug: "a directory in which a hold told of its delay is taken for one that stays",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestADelayIsKeptInADirectoryThatOthersHadMade", Complaint: "after the loss of a hold"}},
+	},
+	{
 		ID: "M4", Bug: "the fencing token is the number in the name of the place's node",
 		Catchers: []Catcher{
 			{Package: "recipes", Test: "TestATokenGrowsAlsoWhenTheDirectoryIsMadeAnew", Complaint: "token 0 after 0"},

@@ -48,8 +48,8 @@ type AcquireRequest struct {
 	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
 	// stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
-	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
-	// held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
+	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. It is kept only as long as somebody
+	// waits if callers without a delay used the lock first, and the lock has not been free of callers since. Omitted, none.
 	LockDelay *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	// Optional. Whether the call ends with DEADLOCK when its lease waits in a circle: for a caller that holds locks with the lease, whose holders
 	// wait for locks of the next, and so on, until one waits for a lock of this lease. Of those in the circle that have set it, the one that began
