@@ -139,7 +139,7 @@ func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
 		waiting := &barrierv1.Waiting{Present: int32(seen.Present)}
 		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
 	})
-	return e.pause(ctx, seen.Changed, seen.Others)
+	return e.pause(ctx, wakers{seen.Changed, seen.Others})
 }
 
 // begin makes a hold of the place. The first look is due soon.

@@ -204,7 +204,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		if refused := s.recipe.again(leaving != nil); refused != nil {
 			return refused
 		}
-		if err := s.pause(ctx, leaving); err != nil {
+		if err := s.pause(ctx, wakers{leaving}); err != nil {
 			return err
 		}
 	}
@@ -231,7 +231,7 @@ func (s *heldStream[P, M]) about() recipes.About {
 func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P, error)) (err error) {
 	about := s.about()
 	s.taking = run(func() (P, error) { return join(about) })
-	if err := s.pause(ctx, s.taking.done); err != nil {
+	if err := s.pause(ctx, wakers{s.taking.done}); err != nil {
 		return err
 	}
 	s.place, err = s.taking.wait()
@@ -252,7 +252,7 @@ func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asked := run(func() (T, error) { return ask(ctx) })
-	if err := s.pause(ctx, asked.done); err != nil {
+	if err := s.pause(ctx, wakers{asked.done}); err != nil {
 		s.calls = append(s.calls, asked.done)
 		var nothing T
 		return nothing, err
@@ -264,26 +264,25 @@ func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], 
 // lives.
 func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
 	if errors.Is(err, recipes.ErrUnreachable) {
-		return s.pause(ctx, after(countdown))
+		return s.pause(ctx, wakers{after(countdown)})
 	}
 	return err
 }
 
-// pause returns when one of the channels is closed, or with what ends the waiting.
-func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, others ...<-chan struct{}) error {
-	others = append(others, nil, nil, nil)
+// pause returns when one of the wakers is closed, or with what ends the waiting.
+func (s *heldStream[P, M]) pause(ctx context.Context, by wakers) error {
 	stopping, stopped := s.lease.drain.notice, errStopping
 	if s.started.claimed().held() {
 		stopping, stopped = s.lease.drain.over, errHoldStopped // as for holds
 	}
 	select {
-	case <-first:
+	case <-by[0]:
 		return nil
-	case <-others[0]:
+	case <-by[1]:
 		return nil
-	case <-others[1]:
+	case <-by[2]:
 		return nil
-	case <-others[2]:
+	case <-by[3]:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -216,7 +216,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 	case turn.First:
 		ageless, event := a.words.queued(recipes.Turn{}, delay)
 		news.tell(0, ageless, event)
-		return a.pause(ctx, after(delay), turn.Marked)
+		return a.pause(ctx, wakers{after(delay), turn.Marked})
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -225,7 +225,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news *queueNews[M]) (err error) {
 	for {
 		due := news.due(turn.Position)
-		err := a.pause(ctx, turn.Changed, turn.Marked, due)
+		err := a.pause(ctx, wakers{turn.Changed, turn.Marked, due})
 		if err != nil || !isClosed(due) {
 			return err
 		}

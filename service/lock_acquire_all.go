@@ -156,7 +156,7 @@ func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.
 	case a.params.once:
 		return heldBy(firstHolders(turn.Turns))
 	case turn.Delay > 0:
-		return a.pause(ctx, after(turn.Delay), turn.Changed)
+		return a.pause(ctx, wakers{after(turn.Delay), turn.Changed})
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -176,7 +176,7 @@ func (a *locksStream) awaitChange(ctx context.Context, turn recipes.AllTurn, new
 	turns := turn.Turns
 	for {
 		due := news.due(farthest(turns))
-		err := a.pause(ctx, turn.Changed, due)
+		err := a.pause(ctx, wakers{turn.Changed, due})
 		if err != nil || !isClosed(due) {
 			return err
 		}

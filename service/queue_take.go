@@ -126,7 +126,7 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 		due = after(min(time.Until(turn.Due), lookAgain) + time.Millisecond)
 	}
 	telling := news.due(rank)
-	err = d.pause(ctx, telling, turn.Changed, turn.Marked, due)
+	err = d.pause(ctx, wakers{telling, turn.Changed, turn.Marked, due})
 	if err == nil && isClosed(telling) {
 		queued := &holdv1.Queued{Position: int32(turn.Position)}
 		news.tell(rank, queued, func() *queuev1.TakeResponse {

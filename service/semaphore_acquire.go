@@ -181,7 +181,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	rank := turn.Position + 1
 	for {
 		due := news.due(rank)
-		err := p.pause(ctx, turn.Changed, turn.Marked, turn.Resized, due)
+		err := p.pause(ctx, wakers{turn.Changed, turn.Marked, turn.Resized, due})
 		if err != nil || !isClosed(due) {
 			return err
 		}
