@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 )
 
@@ -72,9 +73,9 @@ func (s Semaphore) Create(ctx context.Context, store Store, limit int) error {
 	return failure
 }
 
-// Resize sets the limit and asks for the permits that were granted last beyond it. It returns of how many permits their holders were asked. With
-// a grace, those holders of ours are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a reply was lost: then
-// asking again is safe.
+// Resize sets the limit and asks for the permits that were granted last beyond it. It returns of how many permits their holders were asked:
+// the first in the queue, which waits with its nodes and makes others when it is asked, does not count. With a grace, those holders of ours
+// are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a reply was lost: then asking again is safe.
 func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reason string, grace *time.Duration) (asked int, _ error) {
 	if err := s.setLimit(ctx, store, limit); err != nil {
 		return 0, err
@@ -86,17 +87,44 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 	if err != nil {
 		return 0, err
 	}
+	var owners []int64 // of the permits that were asked for
 	for i := len(permits) - 1; i >= limit; i-- {
-		_, err := s.permits().ask(ctx, store, permits[i], Revocation{By: by, Reason: reason, Grace: grace}, 0)
-		if errors.Is(err, ErrNoNode) {
-			continue
+		node, err := store.Get(ctx, s.permits().child(permits[i]))
+		if err == nil {
+			_, err = s.permits().ask(ctx, store, permits[i], Revocation{By: by, Reason: reason, Grace: grace}, 0)
 		}
-		if err != nil {
-			return asked, err
+		switch {
+		case err == nil:
+			owners = append(owners, node.Owner)
+		case !errors.Is(err, ErrNoNode):
+			return len(owners), err
 		}
-		asked++
 	}
-	return asked, nil
+	return s.countHolders(ctx, store, owners)
+}
+
+// countHolders counts the sessions but for that of the first in the queue: whoever has just been granted permits has left it by now.
+func (s Semaphore) countHolders(ctx context.Context, tree Tree, owners []int64) (count int, _ error) {
+	if len(owners) == 0 {
+		return 0, nil
+	}
+	waiters, _, err := s.queue().queue(ctx, tree)
+	if err != nil {
+		return len(owners), err
+	}
+	first, err := s.first(ctx, tree, waiters)
+	return len(slices.DeleteFunc(owners, func(owner int64) bool { return owner == first.Owner })), err
+}
+
+// first is the node of the first in the queue, which waits with the nodes of its permits; zero if there is none any more.
+func (s Semaphore) first(ctx context.Context, tree Tree, waiters queue) (first Node, err error) {
+	if len(waiters) > 0 {
+		first, err = tree.Get(ctx, s.queue().child(waiters[0]))
+	}
+	if errors.Is(err, ErrNoNode) {
+		return Node{}, nil
+	}
+	return first, err
 }
 
 func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {
@@ -129,13 +157,29 @@ func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
 	return limitIn(node, err)
 }
 
-// Standing counts the permits that are held or that the first in the queue waits with.
-func (s Semaphore) Standing(ctx context.Context, tree Tree) (int, error) {
-	names, err := tree.Children(ctx, s.permits().Path)
-	if errors.Is(err, ErrNoNode) {
-		return 0, nil
+// HasRoom says whether there are so many permits that neither somebody holds nor the first in the queue waits with. ErrNoSemaphore,
+// ErrMalformedLimit. It does not say no for what the tree shows before it has caught up.
+func (s Semaphore) HasRoom(ctx context.Context, tree Tree, count int) (bool, error) {
+	hasRoom, err := s.showsRoom(ctx, tree, count)
+	if hasRoom || err != nil {
+		return hasRoom, err
 	}
-	return len(names), err
+	if err := tree.CatchUp(ctx); err != nil {
+		return false, err
+	}
+	return s.showsRoom(ctx, tree, count)
+}
+
+func (s Semaphore) showsRoom(ctx context.Context, tree Tree, count int) (bool, error) {
+	limit, err := s.Limit(ctx, tree)
+	if err != nil {
+		return false, err
+	}
+	names, err := tree.Children(ctx, s.permits().Path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return false, err
+	}
+	return len(names)+count <= limit, nil
 }
 
 // Admit reads the limit with a watch, for somebody who wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: nobody is

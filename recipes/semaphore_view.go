@@ -9,8 +9,8 @@ import (
 // SemaphoreView is who has a semaphore's permits and who waits for some. Those that came or went while it was read may be missing.
 type SemaphoreView struct {
 	Limit   int
-	Taken   int            // permits that are held
-	Holders []PermitHolder // in the order of their grants
+	Taken   int            // permits that are held, also by holders for whom the view has no room
+	Holders []PermitHolder // in the order of their grants: the first of them, if all would be too large
 	Waiters []Contender    // in the order of their turn
 	Omitted int            // waiters left out because the view would be too large
 }
@@ -45,11 +45,12 @@ func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView
 	}
 	waiting, err := s.queue().view(waiters, 0, s.queue().reader(ctx, tree))
 	view.Waiters, view.Omitted = slices.Concat(waiting.Holders, waiting.Waiters), waiting.Omitted
+	var taken map[int64]int
 	if err == nil {
-		err = s.readHolders(ctx, tree, &view, permits)
+		taken, err = s.readHolders(ctx, tree, &view, permits)
 	}
-	if err == nil && view.Taken > view.Limit && len(waiters) > 0 {
-		err = s.dropFirst(ctx, tree, &view, waiters[0])
+	if err == nil && view.Taken > view.Limit {
+		err = s.dropFirst(ctx, tree, &view, taken, waiters)
 	}
 	return view, Changes{resized, moved, queued}, err
 }
@@ -64,47 +65,40 @@ func (l Lock) watchQueue(ctx context.Context, tree Tree) (queue, <-chan struct{}
 	return contenders, changed, err
 }
 
-// readHolders reads the permits.
-func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreView, permits queue) error {
+// readHolders reads the permits, and counts them by their sessions.
+func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreView, permits queue) (taken map[int64]int, _ error) {
+	taken = map[int64]int{}
+	at := map[int64]int{} // in the view
 	size := 0
 	for _, c := range permits {
-		if size > maxViewBytes/2 {
-			break
-		}
 		node, err := tree.Get(ctx, s.permits().child(c))
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		view.Taken++
+		taken[node.Owner]++
 		holder := PermitHolder{Contender: c.contender(node), Permits: 1, owner: node.Owner}
-		if i := slices.IndexFunc(view.Holders, func(h PermitHolder) bool { return h.owner == node.Owner }); i >= 0 {
+		if i, shown := at[node.Owner]; shown {
 			view.Holders[i].Permits++
 			view.Holders[i].Revoked = view.Holders[i].Revoked || holder.Revoked
-			continue
+		} else if size <= maxViewBytes/2 {
+			at[node.Owner] = len(view.Holders)
+			view.Holders = append(view.Holders, holder)
+			size += holder.sizeInMessage()
 		}
-		size += holder.sizeInMessage()
-		view.Holders = append(view.Holders, holder)
 	}
-	for _, holder := range view.Holders {
-		view.Taken += holder.Permits
-	}
-	return nil
+	return taken, nil
 }
 
 // dropFirst takes the first in the queue from the holders, who waits with the nodes of its permits until there is room for them.
-func (s Semaphore) dropFirst(ctx context.Context, tree Tree, view *SemaphoreView, first child) error {
-	node, err := tree.Get(ctx, s.queue().child(first))
-	if errors.Is(err, ErrNoNode) {
-		return nil
+func (s Semaphore) dropFirst(ctx context.Context, tree Tree, view *SemaphoreView, taken map[int64]int, waiters queue) error {
+	first, err := s.first(ctx, tree, waiters)
+	if err == nil && taken[first.Owner] > 0 {
+		view.Taken -= taken[first.Owner]
+		view.Holders = slices.DeleteFunc(view.Holders, func(h PermitHolder) bool { return h.owner == first.Owner })
 	}
-	view.Holders = slices.DeleteFunc(view.Holders, func(h PermitHolder) bool {
-		waits := err == nil && h.owner == node.Owner
-		if waits {
-			view.Taken -= h.Permits
-		}
-		return waits
-	})
 	return err
 }

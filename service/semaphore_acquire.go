@@ -195,13 +195,16 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 // lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
 // leave it.
 func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTurn) error {
-	taken, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
-		return p.semaphore.Standing(ctx, p.services.ensemble)
-	})
-	if err == nil && (turn.Position == 0 || taken+p.params.count > turn.Limit) {
+	if turn.Position == 0 {
 		return errSemaphoreFull
 	}
-	return err
+	hasRoom, err := await(ctx, p.heldStream, func(ctx context.Context) (bool, error) {
+		return p.semaphore.HasRoom(ctx, p.services.ensemble, p.params.count)
+	})
+	if err == nil && !hasRoom {
+		return errSemaphoreFull
+	}
+	return p.naming(err)
 }
 
 // begin makes a hold of the permits, and lets the next in the queue have its turn.

@@ -14,6 +14,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A permitting is one Acquire stream of a semaphore.
@@ -204,6 +205,32 @@ func TestSomebodyWhoDoesNotWaitIsToldThatThereAreTooFew(t *testing.T) {
 		}
 		s.awaitShown("calls", "1 of 2:  1")
 	}
+}
+
+// The one before it in the queue is about to leave it, and the permit is free when the sidecar looks.
+func TestNobodyIsRefusedForPermitsThatOnlyALateReaderShowsAsHeld(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.semaphore("calls", 1)
+	directory := "/sidekeeper/semaphores/calls/"
+	foreign := s.ensemble.memory.OpenSession(time.Minute)
+	defer foreign.Close(t.Context())
+	place, err := foreign.Enqueue(t.Context(), directory+"locks", "-lock-", nil)
+	s.must(err)
+	permit, err := foreign.Enqueue(t.Context(), directory+"leases", "-lease-", nil)
+	s.must(err)
+	s.ensemble.Lag()
+	s.ensemble.Before(func(o standin.Operation) error {
+		if o.Name == "Children" && o.Path == directory+"leases" {
+			s.ensemble.memory.Delete(o.Path + "/" + permit.Name)
+		}
+		return nil
+	})
+	tries := s.permits(s.callers, &semaphorev1.AcquireRequest{Name: "calls", WaitTimeout: durationpb.New(0)})
+	tries.sees("queued 1")
+	s.ensemble.KeepUp()
+	s.ensemble.memory.Delete(directory + "locks/" + place.Name)
+	tries.skips("queued 1", "granted")
 }
 
 func TestAShrunkenSemaphoreAsksForThePermitsThatWereGrantedLast(t *testing.T) {

@@ -732,7 +732,7 @@ func (x *ResizeRequest) GetGrace() *durationpb.Duration {
 // ResizeResponse says whom the request reached.
 type ResizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Of how many permits the holders were asked.
+	// Always set. Of how many permits the holders were asked. A waiter is no holder.
 	Asked         int32 `protobuf:"varint,1,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -876,7 +876,7 @@ type View struct {
 	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Always set. How many of them are held. More than the limit after it has shrunk.
 	Held int32 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
-	// The holders, in the order of their grants.
+	// The holders, in the order of their grants. Beyond some 1.5 MiB the rest is omitted; `held` counts their permits, too.
 	Holders []*v1.Contender `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
 	// The waiters, in the order of their turn.
 	Waiters []*v1.Contender `protobuf:"bytes,5,rep,name=waiters,proto3" json:"waiters,omitempty"`
