@@ -62,7 +62,7 @@ func (s *devSettings) check() (err error) {
 func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.options.Listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
+	f.Var(listOf(&s.options.Listen, "127.0.0.1:7181"), "listen", "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
 	f.BoolVar(&s.options.AnyAddress, "listen-anywhere", false, "let --listen have addresses that other machines reach, as in a container: each of their callers is an operator, also without TLS")
 	f.StringVar(&s.options.HTTPListen, "http-listen", "", "listen address of the API over HTTP with JSON, for all but held streams, as a loopback `host:port`; empty disables it")
 	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")

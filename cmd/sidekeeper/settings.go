@@ -61,7 +61,7 @@ type settings struct {
 func (s *settings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.server.Listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "client listen addresses: `unix:///path`, a loopback host:port, or any host:port with TLS; repeatable. All clients of unix:///path?identity=NAME share one identity, socket:NAME")
+	f.Var(listOf(&s.server.Listen, "unix:///run/sidekeeper/sidekeeper.sock"), "listen", "client listen addresses: `unix:///path`, a loopback host:port, or any host:port with TLS; repeatable. All clients of unix:///path?identity=NAME share one identity, socket:NAME")
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "file mode of the clients' Unix sockets")
 	f.StringVar(&s.server.HTTPListen, "http-listen", "", "listen address of the API over HTTP with JSON, for all but held streams, as `host:port`: loopback with --http-token-file, or any with TLS; empty disables it")
 	f.StringVar(&s.server.HTTPTokenFile, "http-token-file", "", "`file` with the token, of at least 16 characters, that clients over HTTP show as Authorization: Bearer; --http-listen is then a loopback address without TLS; reloaded when it changes")
@@ -71,10 +71,10 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.server.TLS.Certificate, "tls-cert", "", "`file` with the server certificate for clients over TCP, and its chain; requires --tls-key and --tls-client-ca; reloaded when it changes")
 	f.StringVar(&s.server.TLS.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.server.TLS.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
-	f.StringSliceVar(&s.server.TrustDomains, "tls-trust-domain", nil, "a SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
+	f.Var(listOf(&s.server.TrustDomains), "tls-trust-domain", "a SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
 
 	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules and limits for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
-	f.StringSliceVar(&s.ensemble.Servers, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
+	f.Var(listOf(&s.ensemble.Servers), "zookeeper", "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.ensemble.SessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
 	f.DurationVar(&s.ensemble.TickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")
 	f.IntVar(&s.ensemble.SyncLimit, "sync-limit", 5, "syncLimit of the ensemble; a value smaller than the real one is unsafe")

@@ -75,6 +75,7 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 	const servers = "zookeeper.servers=a:1"
 	for set, want := range map[string]string{
 		"zookeeper.servers=a":                                             "'/zookeeper/servers': 'a' does not match pattern",
+		"zookeeper.servers=a b:1":                                         "'/zookeeper/servers': 'a b:1' does not match pattern",
 		"injector.enabled=yes":                                            "'/injector/enabled': got string, want boolean",
 		"injector.failurePolicy=Open,injector.enabled=true":               "'/injector/failurePolicy': value must be one of",
 		"injector.replicas=0":                                             "'/injector/replicas': minimum: got 0, want 1",
@@ -109,6 +110,13 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--set %s: want %q, got %v", set, want, err)
 		}
+	}
+}
+
+func TestBlanksAroundTheServersDoNotCount(t *testing.T) {
+	output := render(t, example(t), "--set-json", `sidekeeper.zookeeper.servers=" a:1 ,  b:2\n"`)
+	if !strings.Contains(output, "--zookeeper=a:1,b:2\n") {
+		t.Error(output)
 	}
 }
 

@@ -81,7 +81,7 @@ containers that call the sidecar, init containers that follow it among them; eac
 
 {{/* The ensemble, which nothing can be done without. */}}
 {{- define "sidekeeper.servers" -}}
-{{- required "zookeeper.servers: the ensemble's servers are required, as host:port,…" .zookeeper.servers -}}
+{{- regexReplaceAll "\\s+" (required "zookeeper.servers: the ensemble's servers are required, as host:port,…" .zookeeper.servers) "" -}}
 {{- end -}}
 
 {{- define "sidekeeper.probe" -}}
