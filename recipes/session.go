@@ -21,6 +21,12 @@ var (
 	ErrBadVersion = errors.New("node has another version")
 	// ErrDenied means that the ensemble's access control refused.
 	ErrDenied = errors.New("denied by the ensemble's access control")
+	// ErrAuthDemanded means that the ensemble answers nothing to a client that has not authenticated as it demands; nothing was done.
+	ErrAuthDemanded = errors.New("the ensemble demands authentication: set --zookeeper-auth-file for its scheme digest, " +
+		"or --zookeeper-tls-cert and --zookeeper-tls-key for x509; the sidecar has no SASL")
+	// ErrLocalSession means that the ensemble makes no node that belongs to a session; nothing was done.
+	ErrLocalSession = errors.New("the ensemble makes no ephemeral nodes for local sessions: " +
+		"set localSessionsEnabled=false, or localSessionsUpgradingEnabled=true, at its servers")
 	// ErrUnreachable means that the ensemble does not answer; nothing was sent.
 	ErrUnreachable = errors.New("ensemble unreachable")
 	// ErrRestored means that the ensemble's state is older than it was, so that fencing tokens would repeat; nothing was sent.

@@ -123,7 +123,7 @@ func (s *settings) forDoctor(flags doctorFlags) doctor.Settings {
 
 // unreached gives an error of the ensemble its code.
 func unreached(err error) error {
-	if errors.Is(err, recipes.ErrDenied) {
+	if errors.Is(err, recipes.ErrDenied) || errors.Is(err, recipes.ErrAuthDemanded) {
 		return exit.With(exit.Denied, err)
 	}
 	return exit.With(exit.Unreachable, fmt.Errorf("the ensemble does not answer: %w", err))

@@ -56,7 +56,9 @@ func (r *reach) onQuotas(
 		}
 		defer ensemble.Close()
 		err = do(ctx, ensemble, settings.root, args)
-		for _, failure := range []error{recipes.ErrDenied, recipes.ErrUnreachable, recipes.ErrOutcomeUnknown, context.DeadlineExceeded} {
+		for _, failure := range []error{
+			recipes.ErrDenied, recipes.ErrAuthDemanded, recipes.ErrUnreachable, recipes.ErrOutcomeUnknown, context.DeadlineExceeded,
+		} {
 			if errors.Is(err, failure) {
 				return unreached(err)
 			}

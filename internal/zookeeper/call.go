@@ -28,7 +28,8 @@ var translations = []struct{ library, ours error }{
 	{zk.ErrNotEmpty, recipes.ErrNotEmpty},
 	{zk.ErrNoAuth, recipes.ErrDenied},
 	{zk.ErrInvalidACL, recipes.ErrDenied},
-	{zk.ErrAuthFailed, recipes.ErrDenied},
+	{zk.ErrAuthFailed, recipes.ErrAuthDemanded}, // see stand
+	{recipes.ErrLocalSession, recipes.ErrLocalSession},
 	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoChildren},
 	{zk.ErrNothing, errThrottled},
 	{zk.ErrReconfigDisabled, recipes.ErrQuota}, // see nameable, and listOnce for lists

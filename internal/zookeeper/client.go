@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -41,6 +42,7 @@ type Client struct {
 	pool          sessionPool
 	companies     companies
 	shown         highWater
+	demandsAuth   atomic.Bool      // whether the ensemble's newest answer was that it demands authentication
 	crowded       largeDirectories // whose lists are read by the reader alone
 	quotas        *quota.Keeper    // or nil
 	random        *rand.Rand
@@ -125,7 +127,7 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 	}
 	s := c.newSession(timeout, brief)
 	if err := s.begin(ctx); err != nil {
-		return nil, err
+		return nil, c.demanded(err)
 	}
 	if err := c.config.safe(s.Timeout()); err != nil {
 		s.Close(ctx)

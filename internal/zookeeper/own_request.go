@@ -291,12 +291,13 @@ var libraryErrors = map[int32]error{
 	-111: zk.ErrNotEmpty,
 	-112: zk.ErrSessionExpired,
 	-114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed,
 	-116: zk.ErrClosing,
-	-118: zk.ErrSessionMoved,
 
-	codeNothing: zk.ErrNothing,
-	codeRefused: zk.ErrReconfigDisabled,
+	codeMoved:        zk.ErrSessionMoved,
+	codeAuthFailed:   zk.ErrAuthFailed,
+	codeNothing:      zk.ErrNothing,
+	codeRefused:      zk.ErrReconfigDisabled,
+	codeLocalSession: recipes.ErrLocalSession,
 }
 
 func libraryError(code int32) error {

@@ -153,7 +153,7 @@ func ask[T any](r *reader, a asker, question func(*view) (T, error)) (T, error) 
 		v, changed := r.current()
 		if v == nil {
 			if err := a.wait(changed); err != nil {
-				return none, err
+				return none, r.client.demanded(err)
 			}
 			continue
 		}
@@ -162,7 +162,7 @@ func ask[T any](r *reader, a asker, question func(*view) (T, error)) (T, error) 
 			return answer, err
 		}
 		if err := v.retired(r, a, changed); err != nil {
-			return none, err
+			return none, r.client.demanded(err)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func write[T any](r *reader, a asker, operation string, request func(s *Session,
 		v, changed := r.current()
 		if v == nil {
 			if err := a.wait(changed); err != nil {
-				return none, err
+				return none, r.client.demanded(err)
 			}
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // errMalformed ends a connection over which something has come that no server sends. The library believes every length it
@@ -31,9 +33,14 @@ const (
 const (
 	eventXid = -1
 
-	codeThrottled = -127 // as KeeperException numbers them
-	codeNothing   = -117
-	codeQuota     = -125
+	codeThrottled    = -127 // as KeeperException numbers them
+	codeQuota        = -125
+	codeAuthDemanded = -124
+	codeLocalSession = -120
+	codeNotReadOnly  = -119
+	codeMoved        = -118
+	codeNothing      = -117
+	codeAuthFailed   = -115
 
 	statBytes        = 68
 	passwordBytes    = 16
@@ -83,6 +90,9 @@ func (w *wire) check(reply []byte) (due question, err error) {
 	case xid >= 0 && code == 0:
 		body.reply(due.kind)
 	}
+	if xid >= 0 {
+		w.session.client.heardDemand(int32(code) == codeAuthDemanded)
+	}
 	nameable(reply[12:])
 	if body.bad {
 		return due, fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
@@ -90,19 +100,35 @@ func (w *wire) check(reply []byte) (due question, err error) {
 	return due, nil
 }
 
-// nameable gives an error that the library has no name for, THROTTLEDOP or QUOTAEXCEEDED, a code that it has one for and that no server
-// sends: zk.ErrNothing, zk.ErrReconfigDisabled.
+// stand are the codes that stand for those that the library has no name for. It has one for each of these, and no server sends it in answer to a
+// request of ours, except that of a session which has moved: that one means the same, a server that cannot do it.
+var stand = map[int32]int32{
+	codeThrottled:    codeNothing,
+	codeQuota:        codeRefused,
+	codeAuthDemanded: codeAuthFailed,
+	codeNotReadOnly:  codeMoved,
+}
+
+// nameable replaces a code that the library has no name for.
 func nameable(code []byte) {
-	var named int32
-	switch int32(binary.BigEndian.Uint32(code)) {
-	case codeThrottled:
-		named = codeNothing
-	case codeQuota:
-		named = codeRefused
-	default:
-		return
+	if named, is := stand[int32(binary.BigEndian.Uint32(code))]; is {
+		binary.BigEndian.PutUint32(code, uint32(named))
 	}
-	binary.BigEndian.PutUint32(code, uint32(named))
+}
+
+// heardDemand takes in whether the answer to a request was that the ensemble demands authentication.
+func (c *Client) heardDemand(demanded bool) {
+	if c.demandsAuth.Load() != demanded {
+		c.demandsAuth.Store(demanded)
+	}
+}
+
+// demanded is ErrAuthDemanded instead of an error that says that the ensemble does not answer, if it demands authentication before it does.
+func (c *Client) demanded(err error) error {
+	if errors.Is(err, recipes.ErrUnreachable) && c.demandsAuth.Load() {
+		return recipes.ErrAuthDemanded
+	}
+	return err
 }
 
 // checkGreeting wants a password of the usual length and, with a session, a time that can be kept.

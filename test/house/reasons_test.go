@@ -16,7 +16,7 @@ var (
 )
 
 // The reasons that any rpc can end with, so that no rpc's comment has to say so.
-var everywhere = []string{"INTERNAL", "POLICY_DENIED", "QUOTA_EXCEEDED", "DIRECTORY_TOO_LARGE"}
+var everywhere = []string{"INTERNAL", "POLICY_DENIED", "QUOTA_EXCEEDED", "DIRECTORY_TOO_LARGE", "ENSEMBLE_DEMANDS_AUTH"}
 
 // Who reads an rpc's comment learns which errors to expect, and who reads the list of reasons learns under which status
 // each one comes: the two must say the same.

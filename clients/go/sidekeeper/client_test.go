@@ -49,7 +49,8 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 	sentinels := []error{
 		sidekeeper.ErrLeaseLost, sidekeeper.ErrLeaseClosed, sidekeeper.ErrLockBroken, sidekeeper.ErrLockRevoked,
 		sidekeeper.ErrSidecarStopping, sidekeeper.ErrEnsembleUnreachable, sidekeeper.ErrOutcomeUnknown,
-		sidekeeper.ErrEnsembleDenied, sidekeeper.ErrWaitTimeout, sidekeeper.ErrLockHeld,
+		sidekeeper.ErrEnsembleDenied, sidekeeper.ErrEnsembleDemandsAuth, sidekeeper.ErrWaitTimeout,
+		sidekeeper.ErrLockHeld,
 		sidekeeper.ErrLockKindMismatch, sidekeeper.ErrAlreadyContending, sidekeeper.ErrFencingTokenMismatch,
 		sidekeeper.ErrNameIsDirectory, sidekeeper.ErrLeaseNotFound, sidekeeper.ErrHoldNotFound,
 		sidekeeper.ErrOperatorOnly, sidekeeper.ErrInvalidField, sidekeeper.ErrLeaseLimit, sidekeeper.ErrWaiterLimit,

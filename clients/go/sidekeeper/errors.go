@@ -37,6 +37,7 @@ var (
 	ErrNotRecorded          error = reason(errorsv1.Reason_REASON_NOT_RECORDED)
 	ErrOutcomeUnknown       error = reason(errorsv1.Reason_REASON_OUTCOME_UNKNOWN)
 	ErrEnsembleDenied       error = reason(errorsv1.Reason_REASON_ENSEMBLE_DENIED)
+	ErrEnsembleDemandsAuth  error = reason(errorsv1.Reason_REASON_ENSEMBLE_DEMANDS_AUTH)
 	ErrWaitTimeout          error = reason(errorsv1.Reason_REASON_WAIT_TIMEOUT)
 	ErrDeadlock             error = reason(errorsv1.Reason_REASON_DEADLOCK)
 	ErrLockHeld             error = reason(errorsv1.Reason_REASON_LOCK_HELD)

@@ -79,6 +79,10 @@ export class EnsembleDeniedError extends SidekeeperError {
   override readonly reason = "ENSEMBLE_DENIED";
 }
 
+export class EnsembleDemandsAuthError extends SidekeeperError {
+  override readonly reason = "ENSEMBLE_DEMANDS_AUTH";
+}
+
 export class WaitTimeoutError extends SidekeeperError {
   override readonly reason = "WAIT_TIMEOUT";
 }
@@ -284,6 +288,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["NOT_RECORDED", NotRecordedError],
   ["OUTCOME_UNKNOWN", OutcomeUnknownError],
   ["ENSEMBLE_DENIED", EnsembleDeniedError],
+  ["ENSEMBLE_DEMANDS_AUTH", EnsembleDemandsAuthError],
   ["WAIT_TIMEOUT", WaitTimeoutError],
   ["LOCK_HELD", LockHeldError],
   ["DEADLOCK", DeadlockError],

@@ -19,6 +19,7 @@ __all__ = [
     "DeadlockError",
     "DeliveryReturnedError",
     "DirectoryTooLargeError",
+    "EnsembleDemandsAuthError",
     "EnsembleDeniedError",
     "EnsembleUnreachableError",
     "EphemeralBytesLimitError",
@@ -162,6 +163,10 @@ class OutcomeUnknownError(SidekeeperError):
 
 class EnsembleDeniedError(SidekeeperError):
     reason = "ENSEMBLE_DENIED"
+
+
+class EnsembleDemandsAuthError(SidekeeperError):
+    reason = "ENSEMBLE_DEMANDS_AUTH"
 
 
 class WaitTimeoutError(SidekeeperError, TimeoutError):

@@ -64,7 +64,7 @@ const (
 	//
 	// What to do: check what is stored before retrying, unless the call is idempotent, as its comment says.
 	Reason_REASON_OUTCOME_UNKNOWN Reason = 7
-	// PERMISSION_DENIED: the ensemble's access control refused the sidecar.
+	// PERMISSION_DENIED: the ensemble's access control refused the sidecar, or the ensemble makes no nodes for local sessions.
 	//
 	// What to do: have an operator compare the sidecar's credentials with the access control lists of the nodes; `sidekeeper
 	// doctor` names them.
@@ -288,6 +288,11 @@ const (
 	//
 	// What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
 	Reason_REASON_NOT_RECORDED Reason = 81
+	// PERMISSION_DENIED: the ensemble answers nothing to a client that has not authenticated as it demands, and the sidecar has not.
+	//
+	// What to do: have an operator give the sidecar credentials: --zookeeper-auth-file for the scheme digest, or --zookeeper-tls-cert and
+	// --zookeeper-tls-key for x509. The sidecar has no SASL.
+	Reason_REASON_ENSEMBLE_DEMANDS_AUTH Reason = 82
 )
 
 // Enum value maps for Reason.
@@ -351,6 +356,7 @@ var (
 		72: "REASON_DELIVERY_RETURNED",
 		80: "REASON_AGREEMENT_NOT_FOUND",
 		81: "REASON_NOT_RECORDED",
+		82: "REASON_ENSEMBLE_DEMANDS_AUTH",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -411,6 +417,7 @@ var (
 		"REASON_DELIVERY_RETURNED":      72,
 		"REASON_AGREEMENT_NOT_FOUND":    80,
 		"REASON_NOT_RECORDED":           81,
+		"REASON_ENSEMBLE_DEMANDS_AUTH":  82,
 	}
 )
 
@@ -445,7 +452,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc7\f\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xe9\f\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -505,7 +512,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x12REASON_QUEUE_EMPTY\x10G\x12\x1c\n" +
 	"\x18REASON_DELIVERY_RETURNED\x10H\x12\x1e\n" +
 	"\x1aREASON_AGREEMENT_NOT_FOUND\x10P\x12\x17\n" +
-	"\x13REASON_NOT_RECORDED\x10QB_\n" +
+	"\x13REASON_NOT_RECORDED\x10Q\x12 \n" +
+	"\x1cREASON_ENSEMBLE_DEMANDS_AUTH\x10RB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -66,7 +66,7 @@ export enum Reason {
    */
   OUTCOME_UNKNOWN = 7,
   /**
-   * ENSEMBLE_DENIED - PERMISSION_DENIED: the ensemble's access control refused the sidecar.
+   * ENSEMBLE_DENIED - PERMISSION_DENIED: the ensemble's access control refused the sidecar, or the ensemble makes no nodes for local sessions.
    *
    * What to do: have an operator compare the sidecar's credentials with the access control lists of the nodes; `sidekeeper
    * doctor` names them.
@@ -389,5 +389,12 @@ export enum Reason {
    * What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
    */
   NOT_RECORDED = 81,
+  /**
+   * ENSEMBLE_DEMANDS_AUTH - PERMISSION_DENIED: the ensemble answers nothing to a client that has not authenticated as it demands, and the sidecar has not.
+   *
+   * What to do: have an operator give the sidecar credentials: --zookeeper-auth-file for the scheme digest, or --zookeeper-tls-cert and
+   * --zookeeper-tls-key for x509. The sidecar has no SASL.
+   */
+  ENSEMBLE_DEMANDS_AUTH = 82,
   UNRECOGNIZED = -1,
 }

@@ -42,8 +42,8 @@ export interface AcquireRequest {
   /**
    * Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
    * stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
-   * fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
-   * held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
+   * fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. It is kept only as long as somebody
+   * waits if callers without a delay used the lock first, and the lock has not been free of callers since. Omitted, none.
    */
   lockDelay:
     | Duration

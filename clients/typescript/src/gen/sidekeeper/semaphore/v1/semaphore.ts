@@ -147,7 +147,7 @@ export interface ResizeRequest {
 
 /** ResizeResponse says whom the request reached. */
 export interface ResizeResponse {
-  /** Always set. Of how many permits the holders were asked. */
+  /** Always set. Of how many permits the holders were asked. A waiter is no holder. */
   asked: number;
 }
 
@@ -171,7 +171,7 @@ export interface View {
   limit: number;
   /** Always set. How many of them are held. More than the limit after it has shrunk. */
   held: number;
-  /** The holders, in the order of their grants. */
+  /** The holders, in the order of their grants. Beyond some 1.5 MiB the rest is omitted; `held` counts their permits, too. */
   holders: Contender[];
   /** The waiters, in the order of their turn. */
   waiters: Contender[];
