@@ -41,7 +41,10 @@ type note struct {
 	shared    *latch // closed when a later process knows that others than that connection's caller were told of the lease, if there is one
 	forgotten *latch // closed when no later process can come back to the lease
 
-	sharing, forgetting sync.Once
+	forgetting sync.Once
+
+	asking  sync.Mutex
+	sharing *call[struct{}] // the newest attempt to note that others were told; nil before the first
 
 	mu     sync.Mutex // held while the journal is asked
 	record journal.Record
@@ -57,17 +60,21 @@ func (n *note) begin() *note {
 		n.log.Warn("a lease cannot be resumed: the state directory does not answer")
 		return nil
 	}
-	written := run(func() (ok bool, _ error) {
+	written := run(func() (none struct{}, _ error) {
 		defer func() { <-n.disk }()
-		ok, _ = n.write()
-		return ok, nil
+		err := n.write()
+		if err != nil {
+			n.log.Warn("a lease cannot be resumed: it cannot be noted", zap.Error(err))
+			n.kept.Remove(n.key)
+		}
+		return none, err
 	})
 	select {
 	case <-written.done:
-		if ok, _ := written.wait(); ok {
-			return n
+		if _, err := written.wait(); err != nil {
+			return nil
 		}
-		return nil
+		return n
 	case <-late:
 		n.log.Warn("a lease cannot be resumed: the state directory does not answer in time")
 		n.abandoned = true
@@ -76,19 +83,15 @@ func (n *note) begin() *note {
 	}
 }
 
-// write has what stands in the record noted. What cannot be noted cannot be resumed. Safe says that no later process knows less than that.
-func (n *note) write() (noted, safe bool) {
+// write has what stands in the record noted, unless the lease is forgotten: then no later process needs it. With an error, what was noted before
+// stands.
+func (n *note) write() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.gone {
-		return false, true
+		return nil
 	}
-	err := n.kept.Write(n.key, n.record)
-	if err == nil {
-		return true, true
-	}
-	n.log.Warn("a lease cannot be resumed: it cannot be noted", zap.Error(err))
-	return false, n.kept.Remove(n.key)
+	return n.kept.Write(n.key, n.record)
 }
 
 // forget has no later process come back to the lease, and returns at once.
@@ -104,26 +107,43 @@ func (n *note) forget() {
 	})
 }
 
-// share says whether a later process knows that others were told of the lease. They must not be told before.
+// share says whether a later process knows that others were told of the lease. They must not be told before. Where that cannot be noted, what is
+// noted stays, and whoever asks next has it tried again.
 func (n *note) share(ctx context.Context) bool {
-	n.sharing.Do(func() {
-		go n.disk.ask(func() {
-			n.mu.Lock()
-			n.record.Shared = true
-			n.mu.Unlock()
-			if _, safe := n.write(); safe {
-				n.shared.close()
-			}
-		})
-	})
 	if isClosed(n.shared.closed) {
 		return true
 	}
+	tried := n.tryToShare()
 	select {
-	case <-n.shared.closed:
-		return true
+	case <-tried.done:
 	case <-ctx.Done():
 	case <-after(noteTime):
 	}
-	return false
+	return isClosed(n.shared.closed)
+}
+
+// tryToShare is the attempt to note that others were told of the lease that is under way, or a new one.
+func (n *note) tryToShare() *call[struct{}] {
+	n.asking.Lock()
+	defer n.asking.Unlock()
+	if n.sharing == nil || isClosed(n.sharing.done) {
+		n.sharing = run(func() (none struct{}, err error) {
+			n.disk.ask(func() { err = n.noteShared() })
+			return none, err
+		})
+	}
+	return n.sharing
+}
+
+func (n *note) noteShared() error {
+	n.mu.Lock()
+	n.record.Shared = true
+	n.mu.Unlock()
+	err := n.write()
+	if err != nil {
+		n.log.Warn("others are not told of a lease: that they are cannot be noted", zap.Error(err))
+		return err
+	}
+	n.shared.close()
+	return nil
 }

@@ -278,3 +278,24 @@ func TestALeaseWhoseRecordComesLateCannotBeResumed(t *testing.T) {
 	<-made.note.forgotten.closed
 	n.disk <- struct{}{} // which is free
 }
+
+// A disk that is full for a while costs no lease its record: others are told later.
+func TestALeaseWhoseSharingCannotBeNotedKeepsItsRecord(t *testing.T) {
+	t.Parallel()
+	r := newResumable(t)
+	carried := &carrying{scene: r.scene, stream: r.stream, holds: map[uint64]string{}, tokens: map[uint64]int64{}}
+	carried.start(1, "orders")
+	carried.sees("1 granted")
+	record := filepath.Join(r.dir, digestOf(r.id).full())
+	r.must(os.MkdirAll(filepath.Join(record+".new", "x"), 0o700))
+	others := r.dial("unix://" + r.socket)
+	same(t, "Check that cannot be noted", r.checked(others, carried.holds[1]), "Unavailable NOT_RECORDED")
+	noted, err := os.ReadFile(record + ".lease")
+	r.must(err)
+	same(t, "the record says that others were told", strings.Contains(string(noted), "shared"), false)
+	r.must(os.RemoveAll(record + ".new"))
+	same(t, "Check that is noted", r.checked(others, carried.holds[1]), "held")
+	noted, err = os.ReadFile(record + ".lease")
+	r.must(err)
+	same(t, "the record says that others were told", strings.Contains(string(noted), `"shared":true`), true)
+}

@@ -49,8 +49,6 @@ type form struct {
 
 const (
 	currentVersion = 1
-	suffix         = ".lease"
-	lockName       = "lock"
 	passwordBytes  = 16
 )
 
@@ -67,16 +65,14 @@ type Journal struct {
 }
 
 // Open locks the directory, which is made if it is missing, and reads what the process before has left. Records of another scope are not
-// used: it names what in the ensemble the leases are about. It fails if another process has the directory.
+// used: it names what in the ensemble the leases are about. It fails if another process has the directory, if others may write in it, and
+// if it holds what no sidecar has put there. Whose directory it is stands in it from then on: a mark. What others put there later is left.
 func Open(dir, scope string, log *zap.Logger) (*Journal, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
 	}
-	if err := makePrivate(dir); err != nil {
-		return nil, err
-	}
-	lock, err := lockFile(filepath.Join(dir, lockName))
+	lock, err := occupy(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -91,18 +87,7 @@ func Open(dir, scope string, log *zap.Logger) (*Journal, error) {
 	return j, nil
 }
 
-// makePrivate makes a directory that nobody else can read.
-func makePrivate(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
-		return fmt.Errorf("%w: name a directory below it, which is then made", err)
-	}
-	return nil
-}
-
-// load reads all records, and deletes those that are of no use.
+// load reads all records, and deletes those that are of no use. What is not of this program's making it leaves.
 func (j *Journal) load() error {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil {
@@ -111,14 +96,16 @@ func (j *Journal) load() error {
 	refused, first := 0, error(nil)
 	users := map[int64]int{}
 	for _, entry := range entries {
-		key, is := strings.CutSuffix(entry.Name(), suffix)
-		if entry.Name() == lockName {
+		if entry.Name() == lockName || entry.Name() == markName {
 			continue
 		}
-		record, err := j.read(entry.Name(), key)
-		if is && err == nil {
-			j.earlier[key] = record
-			users[record.Session.ID]++
+		key, err := j.loadOne(entry.Name())
+		switch {
+		case err == nil:
+			users[j.earlier[key].Session.ID]++
+			continue
+		case errors.Is(err, errForeign):
+			j.log.Warn("the state directory holds a file that is no sidecar's; it is left", zap.String("file", entry.Name()), zap.Error(err))
 			continue
 		}
 		if refused++; first == nil {
@@ -143,11 +130,27 @@ func (j *Journal) load() error {
 	return nil
 }
 
-func (j *Journal) read(name, key string) (Record, error) {
-	data, err := os.ReadFile(filepath.Join(j.dir, name)) //nolint:gosec // in our own directory
-	if err != nil {
-		return Record{}, err
+// loadOne takes in one record, and returns its key.
+func (j *Journal) loadOne(name string) (key string, _ error) {
+	if !ofKey.MatchString(name) {
+		return "", errForeign
 	}
+	data, err := readOwn(filepath.Join(j.dir, name))
+	if err != nil {
+		return "", err
+	}
+	key, finished := strings.CutSuffix(name, suffix)
+	if !finished {
+		return "", errors.New("unfinished")
+	}
+	record, err := j.read(data, key)
+	if err == nil {
+		j.earlier[key] = record
+	}
+	return key, err
+}
+
+func (j *Journal) read(data []byte, key string) (Record, error) {
 	var found form
 	if err := json.Unmarshal(data, &found); err != nil {
 		return Record{}, err
@@ -165,18 +168,22 @@ func (j *Journal) read(name, key string) (Record, error) {
 	return found.Record, nil
 }
 
-// Write notes a lease under a key that only its caller's secret leads to. With an error the lease cannot be resumed.
+// Write notes a lease under a key that only its caller's secret leads to: 1 to 64 digits or lower-case letters. With an error, what was noted
+// under the key before stands.
 func (j *Journal) Write(key string, record Record) error {
 	data, err := json.Marshal(form{Version: currentVersion, Boot: j.boot, Scope: j.scope, Key: key, Record: record})
 	if err != nil {
 		return err
 	}
-	unfinished := filepath.Join(j.dir, key+".new")
-	if err := os.WriteFile(unfinished, data, 0o600); err != nil {
-		j.remove(key + ".new")
-		return err
+	written := filepath.Join(j.dir, key+unfinished)
+	err = os.WriteFile(written, data, 0o600)
+	if err == nil {
+		err = os.Rename(written, filepath.Join(j.dir, key+suffix))
 	}
-	return os.Rename(unfinished, filepath.Join(j.dir, key+suffix))
+	if err != nil {
+		j.remove(key + unfinished)
+	}
+	return err
 }
 
 // Remove forgets a lease, before its session is closed, and says whether that was possible.
@@ -186,7 +193,7 @@ func (j *Journal) Remove(key string) bool { return j.remove(key + suffix) }
 func (j *Journal) remove(name string) bool {
 	file := filepath.Join(j.dir, name)
 	err := os.Remove(file)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || os.Truncate(file, 0) == nil {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || empty(file) == nil {
 		return true
 	}
 	j.log.Error("a lease that has ended may be resumed: its record cannot be deleted", zap.String("file", file), zap.Error(err))

@@ -3,8 +3,10 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +23,7 @@ func bootID() (string, error) {
 
 // lockFile returns the file with a lock on it that ends with the process, or when the file is closed.
 func lockFile(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in our own directory
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|neverWaits, 0o600) //nolint:gosec // in our own directory
 	if err != nil {
 		return nil, err
 	}
@@ -49,4 +51,13 @@ func inMemory(dir string) bool {
 	var found unix.Statfs_t
 	err := unix.Statfs(dir, &found)
 	return err == nil && (found.Type == unix.TMPFS_MAGIC || found.Type == unix.RAMFS_MAGIC)
+}
+
+// neverWaits opens no link, and waits for no reader or writer of a FIFO.
+const neverWaits = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// isOurs says whether a file belongs to the user of this process.
+func isOurs(info fs.FileInfo) bool {
+	of, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(of.Uid) == os.Geteuid()
 }

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -14,3 +15,7 @@ func bootID() (string, error) { return "", errLinuxOnly }
 func lockFile(string) (*os.File, error) { return nil, errLinuxOnly }
 
 func inMemory(string) bool { return false }
+
+const neverWaits = 0
+
+func isOurs(fs.FileInfo) bool { return false }
