@@ -202,8 +202,8 @@ func TestRelaxedNumbersAreUniqueThoughSidecarsAreKilled(t *testing.T) {
 	began := time.Now()
 	done := make(chan []taking, 1)
 	go func() { done <- h.reap(t.Context(), t) }()
-	kills := 0
-	for random := rand.New(rand.NewPCG(*seed, 8)); ; kills++ {
+	kills, share := int64(0), max(int64(*relaxedNumbers)/mostKills, leastBetweenKills)
+	for random := rand.New(rand.NewPCG(*seed, 8)); ; {
 		select {
 		case takings := <-done:
 			took := time.Since(began)
@@ -214,13 +214,23 @@ func TestRelaxedNumbersAreUniqueThoughSidecarsAreKilled(t *testing.T) {
 				t.Error("no sidecar was killed: too few numbers")
 			}
 			return
-		case <-after(time.Second):
+		case <-after(time.Millisecond):
+			if h.taken.Load() < (kills+1)*share {
+				continue
+			}
 			victim := h.berths[random.IntN(len(h.berths))]
 			victim.sidecar.kill()
 			victim.settle(t, quick(e))
+			kills++
 		}
 	}
 }
+
+// A sidecar is killed each time that so many numbers have been handed out.
+const (
+	leastBetweenKills = 15000
+	mostKills         = 100
+)
 
 // skipped counts the numbers between those that were handed out.
 func skipped(takings []taking) int64 {
