@@ -23,6 +23,7 @@ const (
 	Slept    Kind = "slept"    // nothing has stood on the session for its timeout
 	Woken    Kind = "woken"    // it is proved again
 	Closing  Kind = "closing"  // whoever has the session gives it up
+	Replaced Kind = "replaced" // the session owned nothing, and is closed at the ensemble for the one that comes after it
 	Over     Kind = "over"     // the session has ended here: nothing more is written on it
 
 	Asked   Kind = "asked"   // the making of a place is about to be asked for

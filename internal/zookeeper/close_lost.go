@@ -92,6 +92,7 @@ func (s *Session) closeLateAt(ctx context.Context, server string) (taken bool, e
 // closeFor closes the session at one server after the other until it is closed, or the other session has ended. What a server has of it
 // that stands still is refused from then on. Each server gets the time that sessions give it.
 func (s *Session) closeFor(ctx context.Context, other *Session) error {
+	trace.Tell(trace.Step{Kind: trace.Replaced, Session: s.ID()})
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.client.work.Go(func() {

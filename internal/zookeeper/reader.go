@@ -237,7 +237,7 @@ func write[T any](r *reader, a asker, operation string, request func(s *Session,
 		switch err := answer.err; {
 		case errors.Is(err, errUnsent):
 			if err := v.retired(r, a, changed); err != nil {
-				return none, err
+				return none, r.client.demanded(err)
 			}
 		case errors.Is(err, recipes.ErrSessionEnded): // the reader's, which is nothing to the asker
 			return none, fmt.Errorf("%w: the reader's session ended", recipes.ErrOutcomeUnknown)

@@ -48,7 +48,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Kind == elsewhere:
 			session.other = true
-		case line.Kind == condemned: // what becomes of it is nobody's promise
+		case line.Kind == condemned, line.Kind == trace.Replaced: // what becomes of it is nobody's promise
 			cut = append(cut, *session)
 			delete(known, line.Session)
 		case line.Place != "":
