@@ -12,6 +12,13 @@ import (
 type list struct {
 	elements *[]string
 	given    bool
+	words    bool // an element has no blanks within it; paths may
+}
+
+// ofWords has elements with blanks within them refused.
+func (l *list) ofWords() *list {
+	l.words = true
+	return l
 }
 
 // listOf is the value that fills these elements, by default with those given.
@@ -32,7 +39,7 @@ func (l *list) Type() string { return "stringSlice" }
 
 // Set takes the elements in.
 func (l *list) Set(text string) error {
-	elements, err := elementsOf(text)
+	elements, err := elementsOf(text, l.words)
 	if err != nil {
 		return err
 	}
@@ -50,7 +57,7 @@ var (
 )
 
 // elementsOf are the elements of a list; none of a text of blanks.
-func elementsOf(text string) (elements []string, _ error) {
+func elementsOf(text string, words bool) (elements []string, _ error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -59,7 +66,7 @@ func elementsOf(text string) (elements []string, _ error) {
 		switch {
 		case element == "":
 			return nil, fmt.Errorf("%q: %w", text, errNoElement)
-		case strings.ContainsFunc(element, unicode.IsSpace):
+		case words && strings.ContainsFunc(element, unicode.IsSpace):
 			return nil, fmt.Errorf("%q: %w", element, errBlankWithin)
 		}
 		elements = append(elements, element)

@@ -56,6 +56,12 @@ func TestBlanksWithinAnElementOfAListAreRefused(t *testing.T) {
 			one + ", ," + one: `%q: an element is missing beside a comma`,
 		} {
 			want := strings.ReplaceAll(rule, "%q", `"`+text+`"`)
+			if name != "zookeeper" && strings.Contains(rule, "within it") {
+				if err := new(settings).flags().Parse([]string{"--" + name + "=" + text}); err != nil {
+					t.Errorf("--%s %q, a path with a blank: %v", name, text, err)
+				}
+				continue
+			}
 			err := new(settings).flags().Parse([]string{"--" + name + "=" + text})
 			if err == nil || !strings.Contains(err.Error(), `"--`+name+`" flag: `+want) {
 				t.Errorf("--%s %q: %v, want %s", name, text, err, want)

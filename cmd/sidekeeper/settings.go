@@ -74,7 +74,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(listOf(&s.server.TrustDomains), "tls-trust-domain", "a SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
 
 	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules and limits for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
-	f.Var(listOf(&s.ensemble.Servers), "zookeeper", "the ensemble's servers, `host:port,…`; required")
+	f.Var(listOf(&s.ensemble.Servers).ofWords(), "zookeeper", "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.ensemble.SessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
 	f.DurationVar(&s.ensemble.TickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")
 	f.IntVar(&s.ensemble.SyncLimit, "sync-limit", 5, "syncLimit of the ensemble; a value smaller than the real one is unsafe")

@@ -61,8 +61,8 @@ func checkEntries(dir string) error {
 	}
 	_, unlocked := os.Lstat(filepath.Join(dir, lockName))
 	for _, entry := range entries {
-		if entry.Name() != lockName && (unlocked != nil || !ofKey.MatchString(entry.Name())) {
-			return fmt.Errorf("it holds %q, which is no sidecar's: name a directory that is empty, or one below it, which is then made", entry.Name())
+		if entry.Name() != lockName && entry.Name() != markName && (unlocked != nil || !ofKey.MatchString(entry.Name())) {
+			return fmt.Errorf("it holds %q, which is no state of a sidecar: name one that is empty, or one below it, which is then made", entry.Name())
 		}
 	}
 	return nil
