@@ -157,8 +157,21 @@ func (l Lock) keepOnce(ctx context.Context, store Store) error {
 		return nil
 	}
 	state.kept = true
-	_, err = store.Commit(ctx, Delete(l.Path, directory.Version), Create(l.Path, state.encode()))
+	_, err = store.Commit(ctx, replaced(l.Path, directory.Version, state.encode())...)
 	return err
+}
+
+// mostPassed bounds how often a new node is written so that its version passes that of the one before it.
+const mostPassed = 16
+
+// replaced makes a node anew in place of an empty one of this version. The new version is larger: a replacement that comes late does not take
+// the new node for the old one.
+func replaced(node string, version int32, data []byte) []Change {
+	changes := []Change{Delete(node, version), Create(node, data)}
+	for range min(version+1, mostPassed) {
+		changes = append(changes, Set(node, data, -1))
+	}
+	return changes
 }
 
 // A delayed is what a place knows of delays.

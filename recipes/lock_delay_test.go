@@ -134,7 +134,7 @@ func TestTheLocksDirectoryStaysWhoeverMadeIt(t *testing.T) {
 		holder.session.Expire()
 		<-holder.over
 		time.Sleep(10 * time.Second)
-		if w.directory() != fmt.Sprintf("held:+%d:60000/1", holder.hold.Token) {
+		if w.directory() != fmt.Sprintf("held:+%d:60000/2", holder.hold.Token) {
 			w.Error(w.directory())
 		}
 	})
@@ -185,7 +185,7 @@ func TestALostHoldsDelayGoesOnWhenItsDirectoryIsMadeToStay(t *testing.T) {
 		lost.session.Expire()
 		<-lost.over
 		next := w.delayed(recipes.Exclusive, 5)
-		if said := fmt.Sprintf("held:+%d:60000/0", lost.hold.Token); w.directory() != said {
+		if said := fmt.Sprintf("held:+%d:60000/2", lost.hold.Token); w.directory() != said {
 			w.Errorf("%s, not %s", w.directory(), said)
 		}
 		w.wantAfter(next, "waiting", time.Minute, "holding")
@@ -193,6 +193,32 @@ func TestALostHoldsDelayGoesOnWhenItsDirectoryIsMadeToStay(t *testing.T) {
 }
 
 // Each transaction may be lost before or after it is carried out, and so may be the answer.
+// A replacement that comes late would else wipe what others have written into the new directory since.
+func TestADirectoryThatIsMadeToStayHasALargerVersion(t *testing.T) {
+	inBubble(t, func(w world) {
+		store := w.NewReader()
+		if err := store.MakeDirectory(w.living, orders.Path); err != nil {
+			w.Fatal(err)
+		}
+		for range 3 {
+			if _, err := store.Commit(w.living, recipes.Set(orders.Path, []byte("held:5:1000"), -1)); err != nil {
+				w.Fatal(err)
+			}
+		}
+		before, err := store.Get(w.living, orders.Path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := orders.Keep(w.living, store); err != nil {
+			w.Fatal(err)
+		}
+		after, err := store.Get(w.living, orders.Path)
+		if err != nil || string(after.Data) != "held:+5:1000" || after.Version <= before.Version {
+			w.Errorf("%s in version %d after %d, %v", after.Data, after.Version, before.Version, err)
+		}
+	})
+}
+
 func TestADelayIsKeptWhateverIsLost(t *testing.T) {
 	for lost := range 12 {
 		for _, carriedOut := range []bool{true, false} {

@@ -36,6 +36,7 @@ var inner = map[string]string{
 	"maxMemberData":  "longer than anything of ours; what is longer is not shown",
 	"mostAtDisk":     "threads that wait for the disk of the state directory; further leases wait for them",
 	"mostLosses":     "holds that were lost, as far as a process remembers when: beyond that, a delay is counted anew",
+	"mostPassed":     "writes of a new directory so that its version passes that of the one before it",
 	"largestBlock":   "numbers reserved ahead of RELAXED callers",
 	"MostBytes":      "bounds what a Commit and a value may have, with room for what goes with them",
 	"mostClearings":  "how often a deletion begins anew when others overtake it",
