@@ -24,18 +24,14 @@ var errForeign = errors.New("no regular file of this user's of at most 64 KiB")
 // ofKey is a name that records have, or what of them is not finished.
 var ofKey = regexp.MustCompile(`^[0-9a-z]{1,64}\.(lease|new)$`)
 
-// occupy makes sure that a directory is a sidecar's, and locks it. One that is missing is made, with mode 0700. One that is there is left as it
-// is: it is refused if others may write in it, or if it holds what no sidecar has put there and has no mark.
+// occupy makes sure that a directory is a sidecar's, and locks it. One that is missing is made, with mode 0700. One that is there without a mark
+// is left as it is: it is refused if others may write in it, or if it holds what no sidecar has put there.
 func occupy(dir string) (lock *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
+	if err := keepToUser(dir); err != nil {
 		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return nil, fmt.Errorf("others may write in it, by its mode %04o: name a directory below it, which is then made", mode)
 	}
 	if err := checkEntries(dir); err != nil {
 		return nil, err
@@ -50,9 +46,31 @@ func occupy(dir string) (lock *os.File, err error) {
 	return lock, mark.Close()
 }
 
+// keepToUser refuses a directory in which others may write. One with a mark was a sidecar's, and has been given to a group since, as the kubelet
+// does with a volume that has an fsGroup: that is taken back.
+func keepToUser(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case mode&0o022 == 0:
+		return nil
+	case isMarked(dir) && isOurs(info):
+		return os.Chmod(dir, info.Mode()&^0o022)
+	}
+	return fmt.Errorf("others may write in it, by its mode %04o: name a directory below it, which is then made", mode)
+}
+
+func isMarked(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, markName))
+	return err == nil && info.Mode().IsRegular()
+}
+
 // checkEntries refuses a directory without a mark that holds anything of others. Earlier versions made no mark, and always a lock.
 func checkEntries(dir string) error {
-	if info, err := os.Lstat(filepath.Join(dir, markName)); err == nil && info.Mode().IsRegular() {
+	if isMarked(dir) {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)

@@ -57,6 +57,18 @@ func TestADirectoryThatOthersMayWriteInIsRefusedAndLeftAsItIs(t *testing.T) {
 	holds(t, dir, 0o777)
 }
 
+// The kubelet gives a volume with an fsGroup to that group, anew for each pod.
+func TestADirectoryThatWasGivenToAGroupIsTakenBack(t *testing.T) {
+	j, _ := open(t, filepath.Join(t.TempDir(), "state"), scope)
+	write(t, j, "a", record(1))
+	must(t, os.Chmod(j.dir, 0o770|os.ModeSetgid), os.Chmod(filepath.Join(j.dir, "a.lease"), 0o660))
+	j, _ = again(t, j)
+	if len(j.earlier) != 1 {
+		t.Errorf("%v is believed", j.earlier)
+	}
+	holds(t, j.dir, 0o750, "a.lease", lockName, markName)
+}
+
 func TestADirectoryThatWasMadeByHandKeepsItsMode(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o750))
