@@ -166,7 +166,7 @@ func TestADelayIsKeptInADirectoryThatOthersHadMade(t *testing.T) {
 	}
 }
 
-// delayedInAContainer holds with a delay in a directory that another had made, and in which nobody else is any more.
+// delayedInAContainer holds with a delay in a directory that another had made, and that holds no other place any more.
 func (w world) delayedInAContainer() *contender {
 	w.Helper()
 	plain, holder := w.delayed(recipes.Exclusive, 0), w.delayed(recipes.Exclusive, 60)

@@ -103,7 +103,8 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 	return s.countHolders(ctx, store, owners)
 }
 
-// countHolders counts the sessions but for that of the first in the queue: whoever has just been granted permits has left it by now.
+// countHolders counts the sessions without that of the first in the queue. A caller that has just been granted permits may stand there still,
+// and is not counted then.
 func (s Semaphore) countHolders(ctx context.Context, tree Tree, owners []int64) (count int, _ error) {
 	if len(owners) == 0 {
 		return 0, nil
@@ -157,7 +158,7 @@ func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
 	return limitIn(node, err)
 }
 
-// HasRoom says whether there are so many permits that neither somebody holds nor the first in the queue waits with. ErrNoSemaphore,
+// HasRoom says whether there are so many permits that no caller holds and that the first in the queue does not wait with. ErrNoSemaphore,
 // ErrMalformedLimit. It does not say no for what the tree shows before it has caught up.
 func (s Semaphore) HasRoom(ctx context.Context, tree Tree, count int) (bool, error) {
 	hasRoom, err := s.showsRoom(ctx, tree, count)

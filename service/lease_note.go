@@ -108,7 +108,7 @@ func (n *note) forget() {
 }
 
 // share says whether a later process knows that others were told of the lease. They must not be told before. Where that cannot be noted, what is
-// noted stays, and whoever asks next has it tried again.
+// noted stays, and the next caller that asks has it tried again.
 func (n *note) share(ctx context.Context) bool {
 	if isClosed(n.shared.closed) {
 		return true

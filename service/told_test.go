@@ -200,7 +200,7 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Whoever asked for a hold over another connection, or for its lease, counts on it, though the process that acquired it has died.
+// A caller that asked for a hold over another connection, or for its lease, counts on it, though the process that acquired it has died.
 func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 10*time.Second, 500*time.Millisecond })

@@ -118,7 +118,7 @@ func (l *losing) Commit(ctx context.Context, changes ...recipes.Change) ([]recip
 	return nodes, err
 }
 
-// A recipe repeats by itself what it has not heard of. The first one must not be carried out after somebody else has done the reverse.
+// A recipe repeats by itself what it has not heard of. The first one must not be carried out after another caller has done the reverse.
 func TestWhatIsRepeatedIsNotDoneTwice(t *testing.T) {
 	l := newLate(t)
 	barrier := recipes.Barrier{Path: "/sidekeeper/late-barrier"}
