@@ -21,10 +21,11 @@ type Lane struct {
 	Covers  []string // targets of other lanes that its own do as well
 }
 
-// common are the inputs of every lane: how it is run, and the pins of the sidecar. They belong to all lanes.
+// common are the inputs of every lane: how it is run, what several lanes take, and the pins of the sidecar. They belong to
+// all lanes.
 var common = []string{
-	".ci", ".editorconfig", ".github", ".gitignore", ".golangci.yaml", ".vale.ini", "Makefile", "buf.gen.yaml", "buf.yaml",
-	"go.mod", "go.sum", "tools",
+	".ci", ".editorconfig", ".github", ".gitignore", "Makefile", "buf.gen.yaml", "buf.yaml", "go.mod", "go.sum",
+	"tools/buf", "tools/databases", "tools/go.mod", "tools/go.sum", "tools/grpcurl", "tools/lanes", "tools/need", "tools/versitygw",
 }
 
 // records are what lanes that have passed leave in the tree. They are no input.
@@ -46,10 +47,17 @@ var table = []Lane{
 		Name: "core", Targets: []string{"test-core"},
 		Owns: []string{
 			"gen", "internal", "proto", "recipes", "service", "sidekeepertest", "test/bench", "test/support", "test/traces",
+			"tools/etcd", "tools/flaky",
 		},
 	},
 	{Name: "mutants", Targets: []string{"mutants"}, Owns: []string{"test/mutants"}},
-	{Name: "check", Targets: []string{"check"}, Owns: []string{"test/house"}},
+	{
+		Name: "check", Targets: []string{"check"},
+		Owns: []string{
+			".golangci.yaml", ".vale.ini", "test/house", "tools/check-breaking", "tools/check-generated", "tools/golangci-lint", "tools/language",
+			"tools/reference", "tools/vale",
+		},
+	},
 	{
 		Name: "conformance", Owns: []string{"clients/conformance", "examples/onelock"}, Builds: []string{"clients"},
 		Targets: []string{"conformance-java", "conformance-python", "conformance-typescript", "one-lock"},
@@ -57,7 +65,7 @@ var table = []Lane{
 
 	{
 		Name: "go", When: Changed, Needs: []string{"race", "databases"}, Targets: []string{"test-go", "test-databases", "test-controllers"},
-		Owns: []string{"clients/go"}, Reads: []string{"gen", "clients/conformance", "docs/fencing.md", "examples/fencing"},
+		Owns: []string{"clients/go", "tools/controllers"}, Reads: []string{"gen", "clients/conformance", "docs/fencing.md", "examples/fencing"},
 	},
 	{
 		Name: "python", When: Changed, Needs: []string{"python", "databases"}, Targets: []string{"python"}, Covers: []string{"conformance-python"},
@@ -79,12 +87,15 @@ var table = []Lane{
 	},
 	{
 		Name: "console", When: Changed, Needs: []string{"node", "browser"}, Targets: []string{"browser", "test-console"},
-		Owns: []string{"internal/console"}, Reads: []string{"proto", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
+		Owns: []string{"internal/console", "tools/pictures"}, Reads: []string{"proto", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
 	},
 	{
 		Name: "packaging", When: Changed, Needs: []string{"git", "image", "packages", "python", "node", "java"},
 		Targets: []string{"release-check", "image-check", "test-chart"}, Builds: []string{"clients"},
-		Owns: []string{"Dockerfile", ".dockerignore", "docker-compose.yaml", "helm", "test/chart"},
+		Owns: []string{
+			"Dockerfile", ".dockerignore", "docker-compose.yaml", "helm", "test/chart", "tools/compose-check", "tools/helm", "tools/image-check",
+			"tools/nfpm", "tools/registry", "tools/release", "tools/sbom",
+		},
 		Reads: []string{
 			"clients/python/pack", "clients/python/pyproject.toml", "clients/typescript/pack", "clients/typescript/package.json",
 			"clients/java/pack", "clients/java/pom.xml", "clients/java/adapters", "LICENSE", "docs/kubernetes.md", "internal/inject",
@@ -105,6 +116,7 @@ var table = []Lane{
 		Name: "documents", When: Changed, Needs: []string{"java", "python", "node"}, Targets: []string{"test-documents", "test-alerts"},
 		Owns: []string{
 			"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs", "examples", "test/documents",
+			"tools/alerts", "tools/site",
 		},
 		Reads: []string{
 			"clients/go", "clients/java/README.md", "clients/java/adapters", "clients/python/README.md", "clients/typescript/README.md", "cmd", "helm",
@@ -112,12 +124,12 @@ var table = []Lane{
 		},
 	},
 
-	{Name: "kube", When: Nightly, Targets: []string{"kube-test"}, Owns: []string{"examples/kubernetes", "test/kube"}},
+	{Name: "kube", When: Nightly, Targets: []string{"kube-test"}, Owns: []string{"examples/kubernetes", "test/kube", "tools/crds", "tools/kube-apiserver"}},
 	{Name: "mutants-all", When: Nightly, Targets: []string{"mutants-all"}},
 	{Name: "schedules", When: Nightly, Targets: []string{"schedules"}},
 	{Name: "traces", When: Nightly, Targets: []string{"traces"}},
 	{Name: "chaos", When: Nightly, Targets: []string{"chaos"}},
 	{Name: "restarts", When: Nightly, Targets: []string{"chaos-restarts"}},
-	{Name: "versions", When: Nightly, Targets: []string{"skew"}},
-	{Name: "fuzz", When: Nightly, Targets: []string{"fuzz"}},
+	{Name: "versions", When: Nightly, Targets: []string{"skew"}, Owns: []string{"tools/skew"}},
+	{Name: "fuzz", When: Nightly, Targets: []string{"fuzz"}, Owns: []string{"tools/fuzz"}},
 }
