@@ -66,16 +66,16 @@ func (c call) path() string {
 
 func (c call) handler() http.Handler {
 	options := []connect.HandlerOption{
-		connect.WithSchema(c.method), connect.WithRequestInitializer(c.initialize), connect.WithReadMaxBytes(longestMessage),
+		connect.WithSchema(c.method), connect.WithRequestInitializer(c.initialize), connect.WithReadMaxBytes(longestMessage), strict(),
 		connect.WithCompression("gzip", nil, nil), // a short request could be a long one
 	}
 	switch {
 	case Refuses(c.method):
 		return http.HandlerFunc(refuse)
 	case c.method.IsStreamingServer():
-		return connect.NewServerStreamHandler(c.path(), c.stream, options...)
+		return explained(connect.NewServerStreamHandler(c.path(), c.stream, options...), "application/connect+json")
 	}
-	return connect.NewUnaryHandler(c.path(), c.unary, options...)
+	return explained(connect.NewUnaryHandler(c.path(), c.unary, options...), "application/json")
 }
 
 func refuse(w http.ResponseWriter, r *http.Request) {

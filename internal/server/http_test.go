@@ -98,6 +98,34 @@ func TestACallOverHTTPIsOneOverGRPC(t *testing.T) {
 	same(t, "lines in the log", strings.Count(book.Text(), "finished call"), 3)
 }
 
+func TestOverHTTPAFieldThatIsMisspeltIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, onLoopback(t))
+	called := make(chan struct{}, 10)
+	p.get = func(context.Context) error { called <- struct{}{}; return nil }
+	for _, asked := range []struct{ body, kind, want string }{
+		{`{"name":"orders"}`, "application/json", "200 {}"},
+		{`{"name":"orders"}`, "application/json; charset=UTF-8", "200 {}"},
+		{`{"naem":"orders"}`, "application/json", `400 sidekeeper.lock.v1.GetRequest: (line 1:2): unknown field \"naem\"`},
+		{`{"naem":"orders"}`, "application/json; charset=utf-8", `400 sidekeeper.lock.v1.GetRequest: (line 1:2): unknown field \"naem\"`},
+		{`{"name":7}`, "application/json", `400 sidekeeper.lock.v1.GetRequest: (line 1:9): invalid value for string field name: 7`},
+		{``, "application/json", "400 the request is empty: send a JSON object, at least {}"},
+		{`{"name":"orders"}`, "application/x-www-form-urlencoded", "415 the header Content-Type has to say what the request is: application/json"},
+	} {
+		code, answer := p.post(lockv1.LockService_Get_FullMethodName, asked.body, "Content-Type: "+asked.kind)
+		wantCode, text, _ := strings.Cut(asked.want, " ")
+		if fmt.Sprint(code) != wantCode || !strings.Contains(answer, text) {
+			t.Errorf("%s as %s: got %d %s, want %s", asked.body, asked.kind, code, answer, asked.want)
+		}
+		if code == http.StatusOK {
+			receive(t, called)
+		}
+	}
+	same(t, "other calls", len(called), 0)
+	_, answer := p.post(lockv1.LockService_Watch_FullMethodName, `{}`)
+	same(t, "what a stream takes", strings.Contains(answer, "application/connect+json"), true)
+}
+
 func TestOverHTTPNobodyGetsAnythingFromElsewhereOrWithoutTheToken(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, onLoopback(t))
