@@ -17,7 +17,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-const mostGuards = 8
+const mostGuards = 16
 
 // A guard is a hold that must last for a write to be carried out.
 type guard struct {

@@ -181,15 +181,15 @@ func TestGuardsGuardEachKindOfWrite(t *testing.T) {
 func TestGuardsHaveRules(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	var nine []*holdv1.Guard
-	for token := range int64(9) {
-		nine = append(nine, byTicket("a", token+1))
+	var seventeen []*holdv1.Guard
+	for token := range int64(17) {
+		seventeen = append(seventeen, byTicket("a", token+1))
 	}
 	for _, c := range []struct {
 		guards []*holdv1.Guard
 		want   string
 	}{
-		{nine, `field=guards rule=at most 8 different ones value="another one at 8"`},
+		{seventeen, `field=guards rule=at most 16 different ones value="another one at 16"`},
 		{[]*holdv1.Guard{{}}, `field=guards[0] rule=either hold_id or ticket value=""`},
 		{[]*holdv1.Guard{byHold("x")}, `field=guards[0].hold_id rule=32 hexadecimal digits, in lower case value="1 bytes long"`},
 		{[]*holdv1.Guard{byTicket("a", 0)}, `field=guards[0].ticket.fencing_token rule=a hold's: larger than 0 value="0"`},

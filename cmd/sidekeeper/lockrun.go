@@ -54,7 +54,7 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 		return errors.New("usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]")
 	}
 	if names > mostNames {
-		return errors.New("a command runs under at most 8 locks")
+		return errors.New("a command runs under at most 16 locks")
 	}
 	if r.try && command.Flags().Changed("wait") {
 		return errors.New("--try and --wait exclude each other")
@@ -74,7 +74,7 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 }
 
 // mostNames is how many locks a command runs under: as many as may guard what it writes.
-const mostNames = 8
+const mostNames = 16
 
 // claimed is what the command runs under: the lock, or all of several.
 func (r *lockRun) claimed() supervise.Claim {

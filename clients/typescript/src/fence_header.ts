@@ -7,7 +7,7 @@ import { Ticket, tickets } from "./guard.js";
 export const HEADER = "sidekeeper-fence";
 
 /** As many as a write has guards. */
-const mostTickets = 8;
+const mostTickets = 16;
 const largestToken = 2n ** 63n - 1n;
 const ticketForm = /^([A-Za-z0-9._/-]{1,200})=([1-9][0-9]{0,18})$/;
 

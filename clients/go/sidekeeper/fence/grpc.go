@@ -53,7 +53,7 @@ func (g *Gate) StreamServerInterceptor(service any, stream grpc.ServerStream, of
 
 func guarded(ctx context.Context, tickets []sidekeeper.Ticket) context.Context {
 	for _, ticket := range tickets {
-		ctx = ticket.Guard(ctx) //nolint:fatcontext // at most 8 of them
+		ctx = ticket.Guard(ctx) //nolint:fatcontext // at most 16 of them
 	}
 	return ctx
 }

@@ -26,7 +26,7 @@ import (
 const Header = "sidekeeper-fence"
 
 // mostTickets is how many tickets a call may have, as many as a write has guards.
-const mostTickets = 8
+const mostTickets = 16
 
 var oneTicket = regexp.MustCompile(`^([A-Za-z0-9._/-]{1,200})=([1-9][0-9]{0,18})$`)
 

@@ -433,7 +433,7 @@ type PutRequest struct {
 	Content isPutRequest_Content `protobuf_oneof:"content"`
 	// Optional. Omitted, the value is written whether or not the key exists.
 	Precondition *Precondition `protobuf:"bytes,4,opt,name=precondition,proto3" json:"precondition,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for this to be carried out. Not in a Commit, which has its own.
+	// Optional. At most 16 different ones. Holds that must last for this to be carried out. Not in a Commit, which has its own.
 	Guards        []*v1.Guard `protobuf:"bytes,5,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -597,7 +597,7 @@ type DeleteRequest struct {
 	Precondition *Precondition `protobuf:"bytes,2,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	// Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators.
 	Recursive bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
+	// Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
 	// its own.
 	Guards        []*v1.Guard `protobuf:"bytes,4,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -841,7 +841,7 @@ type CommitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. 1 to 100 operations, each on a different key.
 	Operations []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for this to be carried out.
+	// Optional. At most 16 different ones. Holds that must last for this to be carried out.
 	Guards        []*v1.Guard `protobuf:"bytes,2,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

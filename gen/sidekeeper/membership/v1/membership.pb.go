@@ -107,7 +107,7 @@ type JoinRequest struct {
 	// Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, indefinitely. With REJECT there is
 	// no wait, and it must be omitted.
 	WaitTimeout *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
+	// Optional. At most 16 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
 	// are checked as it joins: a member remains when they end.
 	Guards        []*v1.Guard `protobuf:"bytes,8,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -426,7 +426,7 @@ type UpdateRequest struct {
 	// Optional. The lease that the caller joined with; omitted, the one of this caller's leases that has joined under this name
 	// through this sidecar.
 	LeaseId string `protobuf:"bytes,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for the metadata to be replaced.
+	// Optional. At most 16 different ones. Holds that must last for the metadata to be replaced.
 	Guards        []*v1.Guard `protobuf:"bytes,5,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

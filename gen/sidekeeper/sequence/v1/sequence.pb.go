@@ -188,7 +188,7 @@ type NextRequest struct {
 	Count *int32 `protobuf:"varint,2,opt,name=count,proto3,oneof" json:"count,omitempty"`
 	// Optional. Omitted, strict.
 	Ordering Ordering `protobuf:"varint,3,opt,name=ordering,proto3,enum=sidekeeper.sequence.v1.Ordering" json:"ordering,omitempty"`
-	// Optional, and only strict. At most 8 different ones. Holds that must last for numbers to be handed out.
+	// Optional, and only strict. At most 16 different ones. Holds that must last for numbers to be handed out.
 	Guards        []*v1.Guard `protobuf:"bytes,4,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -424,7 +424,7 @@ type AdvanceToRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The largest number that is already in use.
 	LastIssued *int64 `protobuf:"varint,2,opt,name=last_issued,json=lastIssued,proto3,oneof" json:"last_issued,omitempty"`
-	// Optional. At most 8 different ones. Holds that must last for this to be carried out.
+	// Optional. At most 16 different ones. Holds that must last for this to be carried out.
 	Guards        []*v1.Guard `protobuf:"bytes,3,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

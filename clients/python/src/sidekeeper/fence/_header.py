@@ -11,7 +11,7 @@ from sidekeeper.fence._refusal import Reason, RefusedError
 HEADER = "sidekeeper-fence"
 """Has the tickets of a call, in gRPC's metadata and in HTTP."""
 
-_MOST_TICKETS = 8  # as many as a write has guards
+_MOST_TICKETS = 16  # as many as a write has guards
 _LARGEST_TOKEN = 2**63 - 1
 _TICKET = re.compile(r"([A-Za-z0-9._/-]{1,200})=([1-9][0-9]{0,18})")
 

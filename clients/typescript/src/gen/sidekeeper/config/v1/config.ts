@@ -106,7 +106,7 @@ export interface PutRequest {
   precondition:
     | Precondition
     | undefined;
-  /** Optional. At most 8 different ones. Holds that must last for this to be carried out. Not in a Commit, which has its own. */
+  /** Optional. At most 16 different ones. Holds that must last for this to be carried out. Not in a Commit, which has its own. */
   guards: Guard[];
 }
 
@@ -129,7 +129,7 @@ export interface DeleteRequest {
   /** Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators. */
   recursive: boolean;
   /**
-   * Optional. At most 8 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
+   * Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
    * its own.
    */
   guards: Guard[];
@@ -165,7 +165,7 @@ export interface ListResponse {
 export interface CommitRequest {
   /** Required. 1 to 100 operations, each on a different key. */
   operations: Operation[];
-  /** Optional. At most 8 different ones. Holds that must last for this to be carried out. */
+  /** Optional. At most 16 different ones. Holds that must last for this to be carried out. */
   guards: Guard[];
 }
 

@@ -62,7 +62,7 @@ export interface JoinRequest {
     | Duration
     | undefined;
   /**
-   * Optional. At most 8 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
+   * Optional. At most 16 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
    * are checked as it joins: a member remains when they end.
    */
   guards: Guard[];
@@ -125,7 +125,7 @@ export interface UpdateRequest {
    * through this sidecar.
    */
   leaseId: string;
-  /** Optional. At most 8 different ones. Holds that must last for the metadata to be replaced. */
+  /** Optional. At most 16 different ones. Holds that must last for the metadata to be replaced. */
   guards: Guard[];
 }
 

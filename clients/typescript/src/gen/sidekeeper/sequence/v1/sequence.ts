@@ -51,7 +51,7 @@ export interface NextRequest {
     | undefined;
   /** Optional. Omitted, strict. */
   ordering: Ordering;
-  /** Optional, and only strict. At most 8 different ones. Holds that must last for numbers to be handed out. */
+  /** Optional, and only strict. At most 16 different ones. Holds that must last for numbers to be handed out. */
   guards: Guard[];
 }
 
@@ -87,7 +87,7 @@ export interface AdvanceToRequest {
   lastIssued?:
     | bigint
     | undefined;
-  /** Optional. At most 8 different ones. Holds that must last for this to be carried out. */
+  /** Optional. At most 16 different ones. Holds that must last for this to be carried out. */
   guards: Guard[];
 }
 

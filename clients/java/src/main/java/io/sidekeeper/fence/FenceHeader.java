@@ -15,7 +15,7 @@ public final class FenceHeader {
   public static final String NAME = "sidekeeper-fence";
 
   /** As many as a write has guards. */
-  private static final int MOST_TICKETS = 8;
+  private static final int MOST_TICKETS = 16;
 
   private static final Pattern TICKET =
       Pattern.compile("([A-Za-z0-9._/-]{1,200})=([1-9][0-9]{0,18})");
