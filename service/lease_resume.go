@@ -72,7 +72,11 @@ func (m *multiplex) journal() {
 	noted := m.noteOf(journal.Record{
 		Identity: made.identity, Owner: made.about.Owner, Metadata: made.about.Metadata, Opened: made.opened, Session: made.session.Key(),
 	})
-	if begun := noted.begin(); begun != nil {
+	begun := noted.begin()
+	if begun == nil || begun.abandoned {
+		options.Events.LeaseNotNoted()
+	}
+	if begun != nil {
 		made.mayReturn(begun, options.Resumption.HandOver)
 	}
 }

@@ -74,6 +74,7 @@ type Resumption struct {
 // Events is told what happens to leases and locks, for metrics. Its methods return at once.
 type Events interface { //nolint:interfacebloat // one for each thing that is counted
 	LeaseOpened()
+	LeaseNotNoted()                                 // it cannot be resumed, though the sidecar has a directory for that
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
 	WaitBegun()
 	WaitEnded(name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
@@ -231,6 +232,7 @@ func orElse[T comparable](setting *T, otherwise T) {
 type noEvents struct{}
 
 func (noEvents) LeaseOpened()                          {}
+func (noEvents) LeaseNotNoted()                        {}
 func (noEvents) LeaseEnded(string, time.Duration)      {}
 func (noEvents) WaitBegun()                            {}
 func (noEvents) WaitEnded(string, bool, time.Duration) {}

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
@@ -143,6 +146,23 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 	})
 	return err
+}
+
+// forService is what Kubernetes gives every pod of a namespace that has a Service of this program's name.
+var forService = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)`)
+
+// strayVariables are those of an environment that look like settings, and are none.
+func strayVariables(environment []string) (stray []string) {
+	known := map[string]bool{sidekeeper.AddressVariable: true, operatorAddressVariable: true, adminVariable: true}
+	new(settings).flags().VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
+	for _, entry := range environment {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, variable("")) && !known[name] && !forService.MatchString(name) {
+			stray = append(stray, name)
+		}
+	}
+	slices.Sort(stray)
+	return stray
 }
 
 // prepare takes what the command line left open from the environment, and checks it all.

@@ -58,6 +58,18 @@ func TestNoTwoSettingsShareAVariableWithTheCommandsForPeople(t *testing.T) {
 	})
 }
 
+func TestVariablesThatAreNoSettingsAreTold(t *testing.T) {
+	t.Parallel()
+	stray := strayVariables([]string{
+		"SIDEKEEPER_ZOOKEEPRE=a:2181", "SIDEKEEPER_ZOOKEEPER=a:2181", "SIDEKEEPER_ADDRESS=unix:///a", "SIDEKEEPER_OPERATOR_ADDRESS=unix:///a",
+		"SIDEKEEPER_ADMIN_ADDRESS=unix:///a", "SIDEKEEPER_PORT=tcp://10.0.0.1:7181", "SIDEKEEPER_PORT_7181_TCP_ADDR=10.0.0.1",
+		"SIDEKEEPER_SERVICE_HOST=10.0.0.1", "SIDEKEEPER_SERVICE_PORT_GRPC=7181", "SIDEKEEPER_ACLS=", "SIDEKEEPERS=2", "HOME=/root",
+	})
+	if got, want := strings.Join(stray, " "), "SIDEKEEPER_ACLS SIDEKEEPER_ZOOKEEPRE"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

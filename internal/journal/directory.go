@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"syscall"
 )
 
 const (
@@ -61,6 +63,11 @@ func keepToUser(dir string) error {
 		return os.Chmod(dir, info.Mode()&^0o022)
 	}
 	return fmt.Errorf("others may write in it, by its mode %04o: name a directory below it, which is then made", mode)
+}
+
+// cannotWrite says whether an error is the file system's, whatever directory had been named.
+func cannotWrite(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO}, func(of error) bool { return errors.Is(err, of) })
 }
 
 func isMarked(dir string) bool {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -46,6 +47,33 @@ func TestADirectoryOfOthersIsRefusedAndLeftAsItIs(t *testing.T) {
 		}
 		holds(t, dir, 0o755, name)
 	}
+}
+
+// The test runs itself anew with a file system of its own at /mnt.
+func TestAJournalOnAFileSystemThatCannotBeWrittenNotesNothing(t *testing.T) {
+	const inside = "SIDEKEEPER_TEST_MOUNTED"
+	if os.Getenv(inside) == "" {
+		for _, options := range []string{"ro", "size=4k,nr_inodes=1"} {
+			again := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "--mount", "sh", "-ec",
+				`mount -t tmpfs -o "$1" none /mnt; exec "$0" -test.run '^`+t.Name()+`$' -test.count 1`, os.Args[0], options)
+			again.Env = append(os.Environ(), inside+"=yes")
+			if said, err := again.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", options, err, said)
+			}
+		}
+		return
+	}
+	j, logs := open(t, "/mnt/state", scope)
+	if logs.FilterMessageSnippet("no lease can be resumed").Len() != 1 {
+		t.Errorf("%v is said", logs.All())
+	}
+	if err := j.Write("a", record(1)); err == nil {
+		t.Error("a lease is noted")
+	}
+	if !j.Remove("a") || j.Awaits("a", "uid:1000") {
+		t.Error("a lease is there")
+	}
+	must(t, j.Close())
 }
 
 func TestADirectoryThatOthersMayWriteInIsRefusedAndLeftAsItIs(t *testing.T) {

@@ -11,9 +11,11 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"maps"
 	"os"
@@ -50,13 +52,15 @@ type form struct {
 const (
 	currentVersion = 1
 	passwordBytes  = 16
+	sumField       = `,"sum":"`
 )
 
 // A Journal is the directory of one sidecar. Its methods are for any goroutine.
 type Journal struct {
 	dir, boot, scope string
 	log              *zap.Logger
-	lock             *os.File
+	unusable         error    // why nothing can be noted. Then nothing is ever in the directory, or read from it
+	lock             *os.File // nil if it is unusable, as sweep is
 	began            time.Time
 	sweep            *time.Timer
 
@@ -67,18 +71,24 @@ type Journal struct {
 // Open locks the directory, which is made if it is missing, and reads what the process before has left. Records of another scope are not
 // used: it names what in the ensemble the leases are about. It fails if another process has the directory, if others may write in it, and
 // if it holds what no sidecar has put there. Whose directory it is stands in it from then on: a mark. What others put there later is left.
+//
+// If the directory's file system is read-only, full or broken, the log says so, and the journal notes nothing: each Write fails.
 func Open(dir, scope string, log *zap.Logger) (*Journal, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
 	}
-	lock, err := occupy(dir)
+	j := &Journal{dir: dir, boot: boot, scope: scope, log: log, began: time.Now(), earlier: map[string]Record{}}
+	if j.lock, err = occupy(dir); cannotWrite(err) {
+		log.Error("the state directory cannot be written: no lease can be resumed", zap.String("dir", dir), zap.Error(err))
+		j.unusable = err
+		return j, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{dir: dir, boot: boot, scope: scope, log: log, lock: lock, began: time.Now(), earlier: map[string]Record{}}
 	if err := j.load(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, j.lock.Close())
 	}
 	if !inMemory(dir) {
 		log.Warn("the state directory is not in memory: what resumes the ensemble's sessions is written to a disk", zap.String("dir", dir))
@@ -156,6 +166,8 @@ func (j *Journal) read(data []byte, key string) (Record, error) {
 		return Record{}, err
 	}
 	switch {
+	case !isWhole(data):
+		return Record{}, errors.New("damaged: its checksum is another's")
 	case found.Version != currentVersion:
 		return Record{}, fmt.Errorf("version %d, where %d is understood", found.Version, currentVersion)
 	case found.Boot != j.boot:
@@ -171,12 +183,15 @@ func (j *Journal) read(data []byte, key string) (Record, error) {
 // Write notes a lease under a key that only its caller's secret leads to: 1 to 64 digits or lower-case letters. With an error, what was noted
 // under the key before stands.
 func (j *Journal) Write(key string, record Record) error {
+	if j.unusable != nil {
+		return j.unusable
+	}
 	data, err := json.Marshal(form{Version: currentVersion, Boot: j.boot, Scope: j.scope, Key: key, Record: record})
 	if err != nil {
 		return err
 	}
 	written := filepath.Join(j.dir, key+unfinished)
-	err = os.WriteFile(written, data, 0o600)
+	err = os.WriteFile(written, sealed(data), 0o600)
 	if err == nil {
 		err = os.Rename(written, filepath.Join(j.dir, key+suffix))
 	}
@@ -186,11 +201,27 @@ func (j *Journal) Write(key string, record Record) error {
 	return err
 }
 
+// sealed gives an object of JSON a last field, the CRC-32 of what stands before it: a disk that returns other bytes than were written is not
+// believed.
+func sealed(object []byte) []byte {
+	before := object[:len(object)-1]
+	return fmt.Appendf(slices.Clip(before), `%s%08x"}`, sumField, crc32.ChecksumIEEE(before))
+}
+
+// isWhole says whether an object is as it was when it was sealed.
+func isWhole(object []byte) bool {
+	end := bytes.LastIndex(object, []byte(sumField))
+	return end > 0 && bytes.Equal(object, sealed(append(slices.Clip(object[:end]), '}')))
+}
+
 // Remove forgets a lease, before its session is closed, and says whether that was possible.
 func (j *Journal) Remove(key string) bool { return j.remove(key + suffix) }
 
 // remove deletes a file or, where that does not go, what it says.
 func (j *Journal) remove(name string) bool {
+	if j.unusable != nil {
+		return true
+	}
 	file := filepath.Join(j.dir, name)
 	err := os.Remove(file)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || empty(file) == nil {
@@ -258,6 +289,9 @@ func (j *Journal) dropEarlier() {
 
 // Close gives the directory up. What stands in it stays.
 func (j *Journal) Close() error {
+	if j.unusable != nil {
+		return nil
+	}
 	j.sweep.Stop()
 	return j.lock.Close()
 }

@@ -122,6 +122,12 @@ func TestWhatMayNotBeUsedIsRefusedAndDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"with another digit": func(t *testing.T, _ *Journal, file string) {
+			replace(t, file, `"id":1`, `"id":3`)
+		},
+		"without a checksum": func(t *testing.T, _ *Journal, file string) {
+			replace(t, file, sumField, `,"mus":"`)
+		},
 		"empty": func(t *testing.T, _ *Journal, file string) {
 			if err := os.Truncate(file, 0); err != nil {
 				t.Fatal(err)
@@ -171,6 +177,21 @@ func TestWhatMayNotBeUsedIsRefusedAndDeleted(t *testing.T) {
 				t.Errorf("%v %v is left", entries, err)
 			}
 		})
+	}
+}
+
+// replace has a file say something else.
+func replace(t *testing.T, file, old, new string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), old, new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) == string(data) {
+		t.Fatalf("%s is not in %s: %v", old, data, err)
 	}
 }
 

@@ -41,6 +41,7 @@ type Metrics struct {
 	callErrors              *prometheus.CounterVec
 	quotaRefusals           *prometheus.CounterVec
 	linesDropped            *prometheus.CounterVec
+	leasesNotNoted          prometheus.Counter
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -81,7 +82,8 @@ func NewMetrics() *Metrics {
 		callErrors:   f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
 		quotaRefusals: f.counters("quota_refusals_total",
 			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
-		linesDropped: f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
+		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
+		linesDropped:   f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
 	}
 	registry.MustRegister(m.calls, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -96,6 +98,9 @@ func (m *Metrics) Handler() http.Handler {
 
 // LeaseOpened implements Events.
 func (m *Metrics) LeaseOpened() { m.leases.Inc() }
+
+// LeaseNotNoted implements Events.
+func (m *Metrics) LeaseNotNoted() { m.leasesNotNoted.Inc() }
 
 // LeaseEnded implements Events.
 func (m *Metrics) LeaseEnded(reason string, lasted time.Duration) {
