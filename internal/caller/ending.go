@@ -28,7 +28,7 @@ func (e *Ending) Left() <-chan struct{} { return e.closed }
 
 const (
 	connectionOpen   int32 = iota
-	connectionClosed       // by the peer's kernel
+	connectionClosed       // by the peer's kernel, on this machine
 	connectionLost         // given up without a word from the peer
 )
 
@@ -56,10 +56,10 @@ func (c *rawConn) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// Write looks for the peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that
+// Write looks for a local peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that
 // comes late then finds the socket as if it had timed out.
 func (c *rawConn) Write(buffer []byte) (int, error) {
-	if socket, ok := c.Conn.(*net.TCPConn); ok && holdsFor(socket, finReceived) {
+	if socket, ok := c.Conn.(*net.TCPConn); ok && c.local && holdsFor(socket, finReceived) {
 		c.ending.close()
 	}
 	n, err := c.Conn.Write(buffer)
@@ -75,12 +75,12 @@ func (c *rawConn) Close() error {
 	return c.Conn.Close()
 }
 
-// classify decides what an error of the socket says about the peer. On this machine a reset is the peer's kernel speaking;
-// from elsewhere it may be any box on the way that forgot the connection, while the peer knows nothing of it.
+// classify decides what an error of the socket says about the peer. On this machine an end is the peer's kernel speaking. From elsewhere it may
+// be a proxy or any box on the way that gave the connection up, while the peer knows nothing of it and still counts on what it was told.
 func (c *rawConn) classify(err error) {
 	switch {
 	case err == nil, isTimeout(err):
-	case errors.Is(err, io.EOF) && c.peerFinished(), c.local && errors.Is(err, syscall.ECONNRESET):
+	case c.local && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) && c.peerFinished()):
 		c.ending.close()
 	default:
 		c.ending.lose()

@@ -17,7 +17,7 @@ func TestACallerThatWasWrittenToAfterItLeftIsNotSilent(t *testing.T) {
 	}
 	awaitState(finReceived)
 
-	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}, local: true}
 	_, err := conn.Write([]byte("x"))
 	must(t, err)
 	awaitState(func(descriptor int) bool { return !finReceived(descriptor) })

@@ -32,6 +32,7 @@ func TestWhatASocketsErrorSaysAboutThePeer(t *testing.T) {
 		{nil, open, open},
 		{timeout{}, open, open},
 		{os.ErrDeadlineExceeded, open, open},
+		{io.EOF, closed, silent},
 		{syscall.ECONNRESET, closed, silent},
 		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, closed, silent},
 		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}, silent, silent},
@@ -58,7 +59,7 @@ func (notified) Read([]byte) (int, error) { return 0, io.EOF }
 func TestTheFirstFindingStands(t *testing.T) {
 	client, socket := connected(t)
 	must(t, client.Close())
-	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}, local: true}
 	conn.ending.lose()
 	_, err := conn.Read(make([]byte, 1))
 	same(t, "read", err, io.EOF)
@@ -72,7 +73,7 @@ func TestACloseNotifyIsNotTheEndOfTheSocket(t *testing.T) {
 		false: func(client, _ *net.TCPConn) error { return client.Close() },
 	} {
 		client, socket := connected(t)
-		conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+		conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}, local: true}
 		must(t, end(client, socket))
 		_, err := (&tlsConn{notified{}, conn}).Read(nil)
 		same(t, "read", err, io.EOF)
@@ -87,7 +88,7 @@ func TestAnEndOfFileWithoutAFinIsSilence(t *testing.T) {
 	must(t, client.SetLinger(0))
 	must(t, client.Close())
 
-	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}, local: true}
 	_, err := socket.Read(make([]byte, 1)) // takes the socket's error away
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("read: %v", err)

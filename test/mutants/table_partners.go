@@ -30,4 +30,10 @@ var partners = []Mutant{
 			Package: "service", Test: "TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor", Complaint: "lock of-the-lease is free while",
 		}},
 	},
+	{
+		ID: "B7", Bug: "a connection from another machine that is closed counts as a caller that left",
+		Catchers: []Catcher{{
+			Package: "internal/caller", Test: "TestWhatASocketsErrorSaysAboutThePeer", Complaint: "EOF, local false: closed, want silent",
+		}},
+	},
 }
