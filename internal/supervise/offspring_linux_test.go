@@ -23,9 +23,11 @@ func TestMain(m *testing.M) {
 		adoptOrphans()
 		panic(syscall.Exec(os.Args[1], os.Args[1:], os.Environ()))
 	}
-	runtime.LockOSThread() // so that no other goroutine has the first thread, which does not end with it: see trace
 	os.Exit(m.Run())
 }
+
+// The first thread does not end with its goroutine, as trace wants. Only here is it certain that the main goroutine has it, and keeps it.
+func init() { runtime.LockOSThread() }
 
 // The root is what a guardian within a command is: it has a descriptor open that its descendants have not. These are in a session
 // of their own, and start themselves anew and end, again and again.
