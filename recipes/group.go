@@ -115,18 +115,19 @@ func (g Group) Delete(ctx context.Context, store Store) (err error) {
 }
 
 // Dissolve removes the group with its members, as Evict does each, and says how many had to be removed from outside.
-// ErrGroupNotEmpty if others keep joining, or if there is something in the directory that is no member.
+// ErrGroupNotEmpty if others keep joining, or if there is something in the directory that is no member. The ensemble itself may delete the
+// directory once the last member has gone.
 func (g Group) Dissolve(ctx context.Context, store Store, order Eviction) (forced int, err error) {
-	for range maxAttempts {
-		if err = g.Delete(ctx, store); !errors.Is(err, ErrGroupNotEmpty) {
+	for attempt := range maxAttempts {
+		if err = g.Delete(ctx, store); attempt > 0 && errors.Is(err, ErrNoGroup) {
+			return forced, nil
+		}
+		if !errors.Is(err, ErrGroupNotEmpty) {
 			return forced, err
 		}
 		view, failure := g.View(ctx, store)
 		if failure != nil {
 			return forced, failure
-		}
-		if len(view.Members) == 0 {
-			break
 		}
 		more, failure := g.evictAll(ctx, store, view.Members, order)
 		forced += more

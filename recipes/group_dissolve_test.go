@@ -102,6 +102,26 @@ func TestMembersThatKeepComingBackKeepTheirGroup(t *testing.T) {
 	})
 }
 
+// A real ensemble deletes the directory of a group that has become empty.
+func TestAGroupThatGoesWithItsLastMemberIsDissolved(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.attend(w.enlist("a"))
+		store, attempts := w.NewReader(), 0
+		store.Before(func(operation standin.Operation) error {
+			if operation.Name == "Commit" && operation.Path == shop.Path {
+				if attempts++; attempts == 2 {
+					return w.Delete(shop.Path)
+				}
+			}
+			return nil
+		})
+		_, err := shop.Dissolve(w.Context(), store, recipes.Eviction{ForceAfter: after(forceAfter)})
+		if err != nil || attempts != 2 {
+			w.Errorf("dissolved in %d attempts with %v", attempts, err)
+		}
+	})
+}
+
 func TestAGroupThatIsNotThereIsNotDissolved(t *testing.T) {
 	inBubble(t, func(w world) {
 		if _, _, err := w.dissolve(); !errors.Is(err, recipes.ErrNoGroup) {

@@ -111,12 +111,12 @@ func TestALogWithoutAReaderConcernsNoLock(t *testing.T) {
 	flags := []string{"--zookeeper=" + ensemble.Address(), "--tick-time=1s", "--session-timeout=6s", "--drain-timeout=0s"}
 	unread, other := servePiped(t, append(flags, "--log-level=debug")...), servePiped(t, flags...)
 	go io.Copy(io.Discard, other.log)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
 	defer cancel()
 
 	_, released := unread.holds(ctx, "released")
 	lost, _ := unread.holds(ctx, "lost")
-	unread.says(ctx, 5000)
+	unread.says(ctx, 3000)
 	if err := unread.releases(ctx, released); err != nil {
 		t.Errorf("release: %v", err)
 	}

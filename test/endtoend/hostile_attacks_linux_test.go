@@ -174,8 +174,9 @@ func greeted(ctx context.Context, t *testing.T, s *sidecar, settings frame) net.
 	conn, err := net.Dial("unix", strings.TrimPrefix(s.address(), "unix://"))
 	must(t, err)
 	context.AfterFunc(ctx, func() { conn.Close() })
-	_, err = conn.Write(append([]byte(clientPreface), settings.encode()...))
-	must(t, err)
+	if _, err := conn.Write(append([]byte(clientPreface), settings.encode()...)); ctx.Err() == nil {
+		must(t, err)
+	}
 	return conn
 }
 
