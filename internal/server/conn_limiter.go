@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,6 +40,7 @@ type connLimiter struct {
 	refusals  *pace
 	evictions *pace
 	warnings  *rate.Limiter
+	starved   rate.Sometimes // of file descriptors
 }
 
 var errTooManyConnections = errors.New("too many connections")
@@ -50,6 +52,7 @@ func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit),
 		most: most, greetings: most - most/2, kept: most / keptIn, limits: limits, refused: refused, log: log,
 		quotas:   map[string]*callerQuota{},
 		refusals: newPace(refusals, refusalsBurst), evictions: newPace(evictions, evictions), warnings: rate.NewLimiter(warnings, warningsBurst),
+		starved: rate.Sometimes{Interval: time.Minute},
 	}
 }
 
@@ -67,11 +70,17 @@ type slowListener struct {
 	limiter *connLimiter
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. The servers try again after an error, and say nothing.
 func (s slowListener) Accept() (net.Conn, error) {
 	s.limiter.refusals.keep()
 	s.limiter.evictions.keep()
-	return s.Listener.Accept()
+	conn, err := s.Listener.Accept()
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		s.limiter.starved.Do(func() {
+			s.limiter.log.Error("no connection can be accepted: there is no file descriptor left; raise the limit of open files", zap.Error(err))
+		})
+	}
+	return conn, err
 }
 
 // How many connections are refused in a second, and at once, until the others have to wait; and how many silent ones are closed for others.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,4 +256,26 @@ func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	same(t, "root", come("uid:0"), nil)
 	same(t, "the sidecar's user", come("uid:"+uid()), nil)
 	same(t, "one too many", come("uid:0"), errTooManyConnections)
+}
+
+// exhausted is a listener of a process without a file descriptor.
+type exhausted struct{ net.Listener }
+
+func (exhausted) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+func TestALackOfDescriptorsIsToldOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.ErrorLevel)
+		listener := newLimiterOf(8, zap.New(core)).slowed(exhausted{})
+		for range 3 * 60 {
+			if _, err := listener.Accept(); err == nil {
+				t.Fatal("accepted")
+			}
+			<-time.After(time.Second)
+		}
+		same(t, "lines", logged.FilterMessageSnippet("no file descriptor left").Len(), 3)
+	})
 }
