@@ -20,6 +20,7 @@ type Delivery struct {
 	first   bool               // it is the first there
 	item    string             // the name of the item that was taken; empty if none is
 	czxid   int64              // of the item
+	denied  map[string]bool    // the names of items that the ensemble does not let the session read
 	doubted atomic.Bool        // whether it has been removed is not known
 	own     *Place             // the delivery's
 	context context.Context    //nolint:containedctx // ends with the delivery
@@ -44,7 +45,7 @@ func (q Queue) Take(ctx context.Context, session MemberSession, about About) (*D
 	if err != nil {
 		return nil, err
 	}
-	made := &Delivery{queue: q, session: session, about: about, place: place}
+	made := &Delivery{queue: q, session: session, about: about, place: place, denied: map[string]bool{}}
 	made.context, made.cancel = context.WithCancel(context.Background())
 	return made, nil
 }
@@ -85,7 +86,7 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	others := setOf(taken)
 	for _, of := range readItems(names) {
 		switch due := time.UnixMilli(of.due); {
-		case others[of.name]:
+		case others[of.name] || d.denied[of.name]:
 		case !due.After(time.Now()):
 			return d.take(ctx, of.name, turn)
 		case turn.Due.IsZero() || due.Before(turn.Due):
@@ -138,13 +139,16 @@ func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
 }
 
 // read reads the item. What the reader shows may be one of the same name that was there before. An item that somebody has removed, who has not
-// taken it, is given up.
+// taken it, is given up; so is one that the session may not read, for which the delivery does not ask again.
 func (d *Delivery) read(ctx context.Context) error {
 	if err := d.session.CatchUp(ctx); err != nil {
 		return err
 	}
 	node, err := d.session.Get(ctx, d.queue.item(d.item))
 	switch {
+	case errors.Is(err, ErrDenied):
+		d.denied[d.item] = true
+		fallthrough
 	case errors.Is(err, ErrNoNode):
 		d.session.Delete(ctx, d.queue.taken(d.item))
 		d.item = ""

@@ -315,6 +315,25 @@ func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
 	})
 }
 
+func TestAnItemThatMayNotBeReadIsLeftOut(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "secret")
+		w.putItem(recipes.Order{}, "a")
+		session, secret := w.session(), mails.Path+"/"+w.Names(mails.Path)[0]
+		session.Before(func(operation standin.Operation) error {
+			if operation.Name == "Get" && operation.Path == secret {
+				return recipes.ErrDenied
+			}
+			return nil
+		})
+		k := w.take(session)
+		w.takersAre("[a]", k)
+		if taken := w.Names(mails.Path + recipes.TakenSuffix); len(taken) != 2 { // the item's, and the delivery's
+			t.Errorf("taken: %q", taken)
+		}
+	})
+}
+
 // A reader that is late still shows an item that another caller is done with.
 func TestAnItemThatAnotherIsDoneWithIsNotDelivered(t *testing.T) {
 	inBubble(t, func(w world) {
