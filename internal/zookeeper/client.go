@@ -67,7 +67,7 @@ func New(config Config) (*Client, error) {
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
-		companies:     companies{byKey: make(map[serverKey]*company), ids: make(map[string]byte), shared: make(map[string]bool)},
+		companies:     newCompanies(),
 	}
 	c.silentServers = newSilentServers(c.servers)
 	for _, dir := range config.Directories {

@@ -90,6 +90,12 @@
 // that its end would give to others. So it is not lost while contact is missing, and its end, if the ensemble has expired it, is learned from
 // the ensemble.
 //
+// A follower that is cut off answers plain reads for up to syncLimit ticks, while the leader expires the sessions that have sent them. So a
+// session that sleeps goes by the transactions of all sessions of the sidecar at its server: the reader's heartbeats, as a rule. Once none was
+// committed there for a while (Config.unheard), one of those that sleep there sends a transaction. If it is not answered soon, each of them
+// does, and leaves for another server as any session does whose heartbeat is not answered. A session that has come back over another connection
+// goes by others only where one server is known to answer. No validity rests on this, and it wakes no session.
+//
 // Whoever asks for how long he may count on it is told so all the same (AssuredFor), and does not wake it: if nothing will have been made on it
 // by then, there is nothing that he counts on in vain. If something will, it will not be granted before the session is valid again, and that it
 // is not before its deadline is as late as whatever was told. So each caller counts on what he has for no longer than it is proved. While it is

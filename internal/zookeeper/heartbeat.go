@@ -25,7 +25,7 @@ func (s *Session) heartbeatLoop() {
 	for s.restSince(generation, pause, s.summoned) {
 		asleep, with := s.sleeps(), s.accompany()
 		leads := with.isLedBy(s)
-		if failures == 0 && !leads && !s.Asleep() {
+		if failures == 0 && !leads && asleep == s.Asleep() {
 			if generation, pause = s.spared(interval); pause > 0 {
 				continue
 			}
@@ -55,10 +55,9 @@ func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) 
 	switch {
 	case leads:
 		return pause
+	case s.Asleep() && s.sleeps():
+		return min(pause, max(time.Millisecond, spared))
 	case s.Asleep():
-		if s.sleeps() {
-			return pause
-		}
 		return min(pause, s.whileItWakes())
 	case spared > 0:
 		return min(pause, spared)
@@ -90,7 +89,8 @@ func (s *Session) together(due instant) instant {
 }
 
 // spared is for how long no heartbeat is needed, if for a millisecond at least: until an interval after the newest transaction of the
-// present connection, or the newest plain heartbeat, as long as the session is valid for no less than heartbeats alone would see to.
+// present connection, or the newest plain heartbeat, as long as the session is valid for no less than heartbeats alone would see to. If it
+// sleeps, as long as its server is known to reach the leader.
 func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,6 +99,9 @@ func (s *Session) spared(interval time.Duration) (generation int, pause time.Dur
 		return s.generation, 0
 	}
 	due := s.together(min(newest.add(interval), s.validUntil().add(-s.least)))
+	if s.asleep {
+		due = min(s.together(newest.add(interval)), s.reachedUntil())
+	}
 	if pause = due.since(s.now()); pause < time.Millisecond {
 		pause = 0
 	}
@@ -142,8 +145,11 @@ func (s *Session) restSince(before int, pause time.Duration, summoned <-chan str
 }
 
 // prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough, as for one that
-// sleeps.
+// sleeps at a server that reaches the leader.
 func (s *Session) prove(round instant, asleep bool, with *company) (generation int, err error) {
+	if asleep && s.findsOut() {
+		return s.heartbeat(nil, false, nil)
+	}
 	if asleep || s.borrows(with) {
 		generation, err = s.heartbeat(nil, true, nil)
 		if suspended, _ := s.Suspended(); err != nil || !suspended {
@@ -247,6 +253,7 @@ func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
 	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
+	s.noteReach(request.sent)
 	s.arise()
 	if s.suspended || s.doubted {
 		s.suspended, s.doubted = false, false

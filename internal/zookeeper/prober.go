@@ -12,17 +12,23 @@ import (
 // which the number of each session begins that was made on its connection. And the timeout, so that all need heartbeats equally often, and the
 // credentials, so that each may check the places of all.
 type serverKey struct {
-	id   byte
-	peer string
+	seat
 	poolKey
 }
 
 // companies are the sessions of a sidecar by their servers.
 type companies struct {
-	mu     sync.Mutex
-	byKey  map[serverKey]*company
-	ids    map[string]byte // of the server that was seen last behind each address and port
-	shared map[string]bool // behind which several were seen: a proxy's
+	mu      sync.Mutex
+	byKey   map[serverKey]*company
+	ids     map[string]byte // of the server that was seen last behind each address and port
+	shared  map[string]bool // behind which several were seen: a proxy's
+	reaches map[seat]reach
+}
+
+func newCompanies() companies {
+	return companies{
+		byKey: make(map[serverKey]*company), ids: make(map[string]byte), shared: make(map[string]bool), reaches: make(map[seat]reach),
+	}
 }
 
 // A company is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
@@ -59,7 +65,7 @@ func (s *Session) accompany() *company {
 		s.part()
 	} else if s.company == nil {
 		alike := poolKey{timeout: s.negotiated, auth: string(s.auth), tls: s.certificate}
-		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), alike}
+		key := serverKey{seat{serverOf(s.id), s.wire.peer}, alike}
 		s.company = s.client.companies.enter(key, s)
 	}
 	return s.company
@@ -72,7 +78,7 @@ func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
 // lists that server. The lock is held.
 func (s *Session) isAtHome() bool {
 	return s.err == nil && !s.closing && !s.brief && !s.asleep && !s.proof.static && s.connected && s.wire == s.birth &&
-		s.client.servers.knows(serverOf(s.id)) && s.client.companies.isOneServer(s.wire.RemoteAddr().String())
+		s.client.servers.knows(serverOf(s.id)) && s.client.companies.isOneServer(s.wire.peer)
 }
 
 // saw takes in that a server of this id has made a session over a connection to peer.

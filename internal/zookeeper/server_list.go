@@ -57,6 +57,13 @@ func (l *serverList) knows(id byte) bool {
 	return id >= 1 && id <= 254 && slices.Contains(l.ids, int(id))
 }
 
+// areKnown says whether the ensemble lists its servers.
+func (l *serverList) areKnown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.ids) > 0
+}
+
 // count is how many different servers there are.
 func (l *serverList) count() int {
 	first, rest, _ := l.current()

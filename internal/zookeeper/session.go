@@ -132,6 +132,7 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.id, s.negotiated = id, timeout
 	s.interval = s.client.config.interval(timeout)
 	s.least = s.client.config.Validity(timeout).Least
+	s.unheard = s.client.config.unheard(timeout)
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
 	s.wanted = s.now()

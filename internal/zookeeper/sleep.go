@@ -14,6 +14,8 @@ type slumber struct {
 	wanted  instant // when something was made on the session last, or given up, or somebody had it proved
 	due     instant // by when it must be proved: a lifetime after something was made on it as it slept
 	assured instant // until when whoever has asked as it slept counts on what will stand on it; it stays as it is while the session is woken
+
+	unheard time.Duration // see Config.unheard
 }
 
 // never is an instant that does not come.
@@ -63,12 +65,12 @@ func (s *Session) assure(now instant) {
 	}
 }
 
-// arise ends the sleep of a session that is proved for as long as it takes to prove it again, and for as long as anybody was told. The lock is
-// held.
+// arise ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any caller
+// was told. The lock is held.
 func (s *Session) arise() {
-	until := s.validUntil()
-	left := until.since(s.now())
-	if s.asleep && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
+	until, now := s.validUntil(), s.now()
+	left := until.since(now)
+	if s.asleep && !s.isUnused(now) && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
 		s.asleep = false
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)

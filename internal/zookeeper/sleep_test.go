@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -72,4 +73,41 @@ func TestASessionThatSleepsIsKeptByAnEnsembleAndWakes(t *testing.T) {
 			t.Error(s.Err())
 		}
 	})
+}
+
+// A follower that is cut off from the leader answers reads for syncLimit ticks. The session leaves it while the leader still knows the session.
+func TestASessionThatSleepsLeavesAServerThatIsCutOffFromItsLeader(t *testing.T) {
+	const timeout = 16 * time.Second // which leaves three seconds for a busy machine
+	e := startEnsemble(t, ensemble.Options{SyncLimit: int(2 * timeout / tick)})
+	s := openAtFollower(t, e, func(c *Config) { c.Sleep, c.SessionTimeout = true, timeout })
+	awaitAsleep(t, s)
+	left := attached(e, s)
+	e.Isolate(left.ID())
+	for ctx := within(t, timeout+10*time.Second); attached(e, s) == left; {
+		select {
+		case <-time.After(tick):
+		case <-ctx.Done():
+			t.Fatal("it is at the server that was cut off")
+		}
+	}
+	if err := s.Prove(within(t, 20*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	e.Rejoin(left.ID())
+}
+
+// openAtFollower opens a session that is connected to a follower.
+func openAtFollower(t *testing.T, e *ensemble.Ensemble, adjust func(*Config)) *Session {
+	t.Helper()
+	for {
+		c := newClient(t, e, adjust)
+		if err := c.CatchUp(within(t, 20*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		s := openSession(t, c)
+		if attached(e, s) != e.Leader(t.Context()) {
+			return s
+		}
+		s.Close(context.Background())
+	}
 }

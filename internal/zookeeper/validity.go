@@ -36,6 +36,17 @@ func (p *proof) ages(shortest, longest time.Duration) (youngest, oldest time.Dur
 	return youngest + shortest, oldest + longest
 }
 
+// unheard is for how long a session that sleeps takes its server for one that reaches the leader, from when the newest transaction was sent that
+// was committed through it. What remains of the timeout, since the leader has heard of the session last, is for finding out and for coming back
+// over another server. It is no less than the sidecar's own session takes between two heartbeats, and half as long again.
+func (c *Config) unheard(timeout time.Duration) time.Duration {
+	interval := c.interval(timeout)
+	age := spread(interval*3/2, jitter) + c.proof(timeout).slack // of the newest read that was reported to the leader, at worst
+	findsOut := interval/patienceShare + interval*3/2            // see findsOut and giveUpWhenStuck
+	left := time.Duration(float64(timeout)*(1-2*clockRateError)) - age - findsOut - timeToReturn(timeout)
+	return max(left, interval*8/5)
+}
+
 // timeToReturn is what a session takes to be proved again, at worst, once there is contact: a server is tried until then that is
 // not reached, and the longest pause between two attempts follows. See connect and backOff.
 func timeToReturn(timeout time.Duration) time.Duration {

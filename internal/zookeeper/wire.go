@@ -38,6 +38,7 @@ const (
 type wire struct {
 	net.Conn
 	session *Session
+	peer    string // where the connection ends
 	release func() // gives the handshake's place at the gate back
 
 	input   *bufio.Reader
@@ -120,7 +121,10 @@ func newWire(conn net.Conn, s *Session, release func()) *wire {
 	if s.brief {
 		ahead = readerAhead
 	}
-	return &wire{Conn: conn, session: s, release: release, input: bufio.NewReaderSize(conn, ahead), writing: make(chan struct{}, 1)}
+	return &wire{
+		Conn: conn, session: s, peer: conn.RemoteAddr().String(), release: release, input: bufio.NewReaderSize(conn, ahead),
+		writing: make(chan struct{}, 1),
+	}
 }
 
 // Read gives the library what it has not read yet of a reply, and waits for the next one if there is nothing.
@@ -189,7 +193,7 @@ func (w *wire) nextReply() (own bool, err error) {
 
 // refuse ends the connection on which an error was made.
 func (w *wire) refuse(err error) error {
-	w.session.log.Warn("malformed answer from the ensemble", zap.String("server", w.RemoteAddr().String()), zap.Error(err))
+	w.session.log.Warn("malformed answer from the ensemble", zap.String("server", w.peer), zap.Error(err))
 	w.drop()
 	return err
 }

@@ -18,6 +18,8 @@ func (r *recorder) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
+func (r *recorder) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
 func (r *recorder) SetWriteDeadline(time.Time) error { return nil }
 
 func TestAPingIsNotSentBehindARequest(t *testing.T) {

@@ -50,6 +50,10 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestASessionIsWokenOnASlowEnsembleThoughManyAsk").saying("it can no longer be proved alive")},
 	},
 	{
+		ID: "H11", Bug: "a session that sleeps stays at a server as long as it answers reads, also when it is cut off from the leader",
+		Catchers: []Catcher{simulated("TestASessionThatSleepsIsNotLostToAServerThatIsCutOff").saying("the ensemble expired it")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

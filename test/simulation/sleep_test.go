@@ -46,6 +46,9 @@ func newIdlerOf(
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := client.CatchUp(t.Context()); err != nil { // so that the session is at the server of the sidecar's own
+		t.Fatal(err)
+	}
 	return client, w.open(t, client)
 }
 
@@ -72,12 +75,17 @@ func wantAwake(t *testing.T, s *zookeeper.Session) {
 	}
 }
 
+// commitRate is how many transactions are committed a second.
+func commitRate(e *simulation.Ensemble) float64 {
+	const while = 5 * time.Minute
+	before := e.Backup()
+	time.Sleep(while)
+	return float64(e.Backup()-before) / while.Seconds()
+}
+
 func TestASessionThatSleepsCommitsNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
-		const while = 5 * time.Minute
-		before := e.Backup()
-		time.Sleep(while)
-		if rate := float64(e.Backup()-before) / while.Seconds(); rate > 1.2/(0.9*(short*2/15).Seconds()) { // the reader's
+		if rate := commitRate(e); rate > 1.2/(0.9*(short*2/15).Seconds()) { // the reader's
 			t.Errorf("%v transactions a second", rate)
 		}
 		wantAwake(t, s)
@@ -89,6 +97,42 @@ func TestASessionThatSleepsCommitsNothing(t *testing.T) {
 			t.Errorf("not valid while something stands on it: %v", s.Err())
 		}
 	})
+}
+
+// Of the sessions that sleep at a server, one at a time finds out whether it reaches the leader. No session does where the sidecar's own
+// session does.
+func TestSessionsThatSleepAtOneServerFindOutTogetherThatItReachesTheLeader(t *testing.T) {
+	for seed := range share(6) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			const timeout = 15 * time.Second
+			client, s := newIdlerOf(t, e, w, timeout)
+			defer client.Close()
+			sleepers := []*zookeeper.Session{s}
+			defer func() {
+				for _, s := range sleepers {
+					w.close(s)
+				}
+			}()
+			time.Sleep(timeout) // the list of servers is known
+			for range 30 {
+				sleepers = append(sleepers, w.open(t, client))
+			}
+			time.Sleep(2 * timeout)
+			if rate := commitRate(e); rate > 0.56 { // the reader's
+				t.Errorf("%v transactions a second", rate)
+			}
+			e.Reset(0, e.ServerOf(s.ID())) // all go to servers of their own choice
+			time.Sleep(2 * timeout)
+			if rate := commitRate(e); rate > 0.56+2.2/3.9 {
+				t.Errorf("%v transactions a second for two servers", rate)
+			}
+			for _, s := range sleepers {
+				if s.Err() != nil || !s.Asleep() {
+					t.Errorf("asleep: %v, %v", s.Asleep(), s.Err())
+				}
+			}
+		})
+	}
 }
 
 // What wakes a session takes two transactions, one after the other.
@@ -180,16 +224,21 @@ func TestASessionDoesNotSleepWhileSomebodyAsks(t *testing.T) {
 func TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff(t *testing.T) {
 	for seed := range share(10) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			const timeout = 15 * time.Second // of which the session goes by plain reads for a good part
 			server := (e.Leader() + 1) % 3
-			client, s := newSleeper(t, e, w, e.Addresses()[server])
+			client, s := newIdlerOf(t, e, w, timeout, e.Addresses()[server])
 			defer client.Close()
 			defer w.close(s)
+			time.Sleep(2 * timeout)
+			if !s.Asleep() {
+				t.Fatal("awake")
+			}
 			for _, other := range []int{(server + 1) % 3, (server + 2) % 3} {
 				e.Cut(other, server)
 				e.Cut(server, other)
 			}
-			time.Sleep(time.Duration(seed) * short / 8) // some of what it reads meanwhile the leader does not hear of
-			for range 2 * int(short/glance) {
+			time.Sleep(time.Duration(seed) * timeout / 16) // some of what it reads meanwhile the leader does not hear of
+			for range 2 * int(timeout/glance) {
 				ctx, cancel := context.WithTimeout(t.Context(), glance)
 				_ = s.Prove(ctx)
 				<-ctx.Done()
@@ -330,5 +379,61 @@ func TestASessionIsWokenOnASlowEnsembleThoughManyAsk(t *testing.T) {
 				t.Errorf("%v after %v", err, took)
 			}
 		})
+	}
+}
+
+// A server that is cut off from its leader, in one direction or both, goes on answering reads. Two others serve all the while, and the sidecar
+// reaches them.
+func TestASessionThatSleepsIsNotLostToAServerThatIsCutOff(t *testing.T) {
+	for _, c := range []struct {
+		timeout        time.Duration
+		syncLimit      int
+		moved, to, fro bool // moved: to another server than the sidecar's own session, perhaps
+	}{
+		{4 * time.Second, 5, false, true, true},
+		{4 * time.Second, 10, true, true, true},
+		{6 * time.Second, 5, false, true, false},
+		{8 * time.Second, 10, true, false, true},
+		{10 * time.Second, 10, false, true, true},
+		{15 * time.Second, 10, false, true, true},
+		{15 * time.Second, 10, true, false, true},
+		{20 * time.Second, 10, true, true, true},
+		{40 * time.Second, 10, true, true, true},
+	} {
+		tried, seeds := 0, share(20)
+		for seed := range seeds {
+			inBubble(t, simulation.Options{Seed: seed, SyncLimit: c.syncLimit}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				client, s := newIdlerOf(t, e, w, c.timeout)
+				defer client.Close()
+				defer w.close(s)
+				if c.moved {
+					e.Reset(0, e.ServerOf(s.ID()))
+				}
+				time.Sleep(2*c.timeout + time.Duration(seed)*217*time.Millisecond)
+				server, leader := e.ServerOf(s.ID()), e.Leader()
+				if server == leader {
+					return
+				}
+				if !s.Asleep() {
+					t.Fatal("awake")
+				}
+				tried++
+				if c.to {
+					e.Cut(leader, server)
+				}
+				if c.fro {
+					e.Cut(server, leader)
+				}
+				time.Sleep(2 * time.Duration(c.syncLimit) * 2 * time.Second)
+				e.Rejoin(server)
+				time.Sleep(c.timeout)
+				if s.Err() != nil {
+					t.Errorf("%+v, seed %d: %v", c, seed, s.Err())
+				}
+			})
+		}
+		if seeds >= 10 && tried == 0 {
+			t.Errorf("%+v: no server was cut off", c)
+		}
 	}
 }

@@ -41,7 +41,7 @@ const (
 	State_STATE_CONNECTED State = 1
 	// A heartbeat is late. What the lease owns is still the caller's until the validity expires.
 	State_STATE_SUSPENDED State = 2
-	// Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits nothing. It is proved again before
+	// Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits next to nothing. It is proved again before
 	// anything is told that rests on it.
 	State_STATE_SLEEPING State = 3
 )

@@ -39,7 +39,7 @@ type LeaseServiceClient interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
 	// lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
-	// sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+	// sleeps: the ensemble keeps it and commits next to nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
 	// anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
 	// The stream ends with
@@ -174,7 +174,7 @@ type LeaseServiceServer interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
 	// lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
-	// sleeps: the ensemble keeps it and commits nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
+	// sleeps: the ensemble keeps it and commits next to nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
 	// anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
 	// The stream ends with
