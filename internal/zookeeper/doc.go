@@ -81,7 +81,7 @@
 // A session proves itself, too, whose server the ensemble does not list, that has come back over another connection, or that another process
 // has opened. So does one whose prober does not keep it as valid as heartbeats of its own would. If the prober's heartbeat is not answered for
 // half an interval, the next session takes its place; if that one's is not either, contact is late for all, and each sends a heartbeat of its
-// own.
+// own. Sessions that do not bear to lose contact for two intervals do so at once.
 //
 // # Sessions that sleep
 //

@@ -186,7 +186,7 @@ func (c *company) others(s *Session) []*Session {
 }
 
 // pass makes the next session the prober if this one is, since no answer comes to its heartbeat, or none that counts. If none comes to
-// another's either for half an interval, contact is late for all.
+// another's either for half an interval, contact is late for all: at once where they do not bear to lose contact for two intervals.
 func (c *company) pass(s *Session) {
 	c.companies.mu.Lock()
 	defer c.companies.mu.Unlock()
@@ -195,7 +195,11 @@ func (c *company) pass(s *Session) {
 	}
 	c.sessions = append(c.sessions[1:], s)
 	if c.doubt == nil {
-		c.doubt = time.AfterFunc(s.interval/2, c.tellDoubt)
+		patience := s.interval / 2
+		if s.client.config.Validity(c.key.timeout).Silence < 2*s.interval {
+			patience = 0
+		}
+		c.doubt = time.AfterFunc(patience, c.tellDoubt)
 	}
 	c.sessions[0].summon()
 }

@@ -54,6 +54,10 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestASessionThatSleepsIsNotLostToAServerThatIsCutOff").saying("the ensemble expired it")},
 	},
 	{
+		ID: "H12", Bug: "sessions of a short timeout that are proved together wait as long as others before they prove themselves alone",
+		Catchers: []Catcher{simulated("TestAServerThatHasLostItsLeaderCostsNoSessionOfMany").saying("it can no longer be proved alive")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

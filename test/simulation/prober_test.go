@@ -121,11 +121,14 @@ func TestContactThatIsLateIsLateForAll(t *testing.T) {
 
 // A server that is cut off from its leader goes on answering reads. All its sessions go to another one in time.
 func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
-	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
-		followers, seeds := 0, share(4)
+	for timeout, seeds := range map[time.Duration]uint64{4 * time.Second: share(60), 6 * time.Second: share(10), 15 * time.Second: share(4)} {
+		followers, sessions := 0, 100
+		if seeds > 4 {
+			sessions = 10
+		}
 		for seed := range seeds {
 			inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-				c := newCrowd(t, e, w, timeout, int(share(100)))
+				c := newCrowd(t, e, w, timeout, sessions)
 				defer c.close()
 				c.wantValid(c.sessions, 10*time.Second+time.Duration(seed)*137*time.Millisecond)
 				server, leader := e.ServerOf(c.sessions[0].ID()), e.Leader()
