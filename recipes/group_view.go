@@ -24,8 +24,14 @@ type Member struct {
 // GroupView is who is in a group, in the order of their names. Those that came or went while it was read may be missing.
 type GroupView struct {
 	Members   []Member
-	Omitted   int  // members left out: the view would be too large, or they may not be read
-	Permanent bool // the group stays when it has no members
+	Omitted   []string // names of members left out, in order: the view would be too large, or they may not be read
+	Permanent bool     // the group stays when it has no members
+}
+
+// Omits says whether a member of this name may be there and is left out.
+func (v *GroupView) Omits(name string) bool {
+	_, omitted := slices.BinarySearch(v.Omitted, name)
+	return omitted
 }
 
 // maxMemberName bounds, in bytes, the name of a foreign member that is shown.
@@ -81,7 +87,7 @@ func (g Group) view(names []string, read func(path string) (Node, error)) (view 
 	}
 	view.Permanent = err == nil && isPermanent(directory)
 	names = slices.Sorted(slices.Values(names))
-	size := 0
+	size, unread := 0, names
 	for some := range slices.Chunk(names, 4*readsAtOnce) {
 		seen := make([]seenMember, len(some))
 		err := EachOf(len(some), func(i int) (err error) {
@@ -91,12 +97,12 @@ func (g Group) view(names []string, read func(path string) (Node, error)) (view 
 		if err != nil {
 			return GroupView{}, err
 		}
-		for _, s := range seen {
+		for i, s := range seen {
 			size += s.size()
-			view.add(s, size < maxViewBytes)
+			view.add(some[i], s, size < maxViewBytes)
 		}
-		if size >= maxViewBytes {
-			view.Omitted = len(names) - len(view.Members)
+		if unread = unread[len(some):]; size >= maxViewBytes {
+			view.Omitted = append(view.Omitted, unread...)
 			break
 		}
 	}
@@ -110,11 +116,11 @@ type seenMember struct {
 	hidden bool // it may not be read, or not be shown
 }
 
-func (v *GroupView) add(s seenMember, room bool) {
+func (v *GroupView) add(name string, s seenMember, room bool) {
 	switch {
 	case s.absent:
 	case s.hidden || !room:
-		v.Omitted++
+		v.Omitted = append(v.Omitted, name)
 	default:
 		v.Members = append(v.Members, s.Member)
 	}

@@ -269,6 +269,10 @@ func TestWhatChangedIsToldApart(t *testing.T) {
 		return recipes.Member{Name: name, Incarnation: incarnation, About: recipes.About{Metadata: map[string]string{"port": port}}}
 	}
 	view := func(members ...recipes.Member) recipes.GroupView { return recipes.GroupView{Members: members} }
+	omitting := func(view recipes.GroupView, names ...string) recipes.GroupView {
+		view.Omitted = names
+		return view
+	}
 	a, b, c := member("a", 1, "1"), member("b", 2, "1"), member("c", 3, "1")
 	for _, test := range []struct {
 		before, after recipes.GroupView
@@ -281,7 +285,12 @@ func TestWhatChangedIsToldApart(t *testing.T) {
 		{view(b), view(a, c), "true -b2 +a1 +c3"},
 		{view(a, b), view(member("a", 4, "1"), b), "true -a1 +a4"},
 		{view(a, b), view(a, member("b", 2, "2")), "true ~b2"},
-		{view(a), recipes.GroupView{Members: []recipes.Member{a}, Omitted: 1}, "true"},
+		{view(a), omitting(view(a), "b"), "true …"},
+		{omitting(view(a), "b"), omitting(view(a), "b"), "false"},
+		{view(a, c), omitting(view(a, b), "c"), "true +b2 …"},
+		{omitting(view(a, b), "c"), view(a, c), "true -b2 …"},
+		{omitting(view(b), "c"), omitting(view(a), "b", "c"), "true +a1 …"},
+		{omitting(view(a), "b"), omitting(view(a), "c"), "true …"},
 		{view(a), recipes.GroupView{Members: []recipes.Member{a}, Permanent: true}, "true"},
 	} {
 		var response membershipv1.WatchResponse
@@ -290,6 +299,9 @@ func TestWhatChangedIsToldApart(t *testing.T) {
 			for _, reference := range list {
 				words += fmt.Sprint(" ", string("-+~"[i]), reference.GetMember(), reference.GetIncarnation())
 			}
+		}
+		if response.GetChangesOmitted() {
+			words += " …"
 		}
 		same(t, "difference", words, test.want)
 	}

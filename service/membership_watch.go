@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -104,9 +105,10 @@ func (w *groupWatcher) compose(now shown[*groupView]) (*membershipv1.WatchRespon
 const mostChangeBytes = 768 << 10
 
 // tellApart adds to the response what is different in a later view, and says whether anything is. Both are in the order of
-// names.
+// names. Of a member that one of the views omits, it is not known whether it came, left or changed.
 func tellApart(before, after recipes.GroupView, response *membershipv1.WatchResponse) (different bool) {
 	size := 0
+	response.ChangesOmitted = !slices.Equal(before.Omitted, after.Omitted)
 	note := func(list *[]*membershipv1.MemberReference, m recipes.Member) {
 		different = true
 		if size += len(m.Name) + 16; size > mostChangeBytes {
@@ -115,15 +117,22 @@ func tellApart(before, after recipes.GroupView, response *membershipv1.WatchResp
 		}
 		*list = append(*list, &membershipv1.MemberReference{Member: m.Name, Incarnation: m.Incarnation})
 	}
+	left := func(m recipes.Member) {
+		if !after.Omits(m.Name) {
+			note(&response.Left, m)
+		}
+	}
 	old := before.Members
 	for _, m := range after.Members {
 		for len(old) > 0 && old[0].Name < m.Name {
-			note(&response.Left, old[0])
+			left(old[0])
 			old = old[1:]
 		}
 		switch {
 		case len(old) == 0 || old[0].Name != m.Name:
-			note(&response.Joined, m)
+			if !before.Omits(m.Name) {
+				note(&response.Joined, m)
+			}
 			continue
 		case old[0].Incarnation != m.Incarnation:
 			note(&response.Left, old[0])
@@ -134,13 +143,13 @@ func tellApart(before, after recipes.GroupView, response *membershipv1.WatchResp
 		old = old[1:]
 	}
 	for _, m := range old {
-		note(&response.Left, m)
+		left(m)
 	}
-	return different || before.Omitted != after.Omitted || before.Permanent != after.Permanent
+	return different || response.GetChangesOmitted() || before.Permanent != after.Permanent
 }
 
 func groupViewOnWire(of name, view recipes.GroupView) *membershipv1.View {
-	onWire := &membershipv1.View{Group: of.text, MembersOmitted: int32(view.Omitted), Permanent: view.Permanent}
+	onWire := &membershipv1.View{Group: of.text, MembersOmitted: int32(len(view.Omitted)), Permanent: view.Permanent}
 	for _, member := range view.Members {
 		onWire.Members = append(onWire.Members, &membershipv1.Member{
 			Member: member.Name, Incarnation: member.Incarnation, Identity: member.Identity, Owner: member.Owner, Metadata: member.Metadata,

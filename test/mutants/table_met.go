@@ -227,6 +227,10 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestEachModeWaitsForWhomItMust", Complaint: `w waits for "", not`}},
 	},
 	{
+		ID: "M35", Bug: "a member that falls out of a view which is too large is told as one that has left",
+		Catchers: []Catcher{{Package: "service", Test: "TestWhatChangedIsToldApart", Complaint: `difference: got "true -c3`}},
+	},
+	{
 		ID: "G1", Bug: "what guards a write is read before it, and not in its transaction",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead", Complaint: `guarded: got "written"`,

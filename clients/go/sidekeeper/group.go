@@ -40,7 +40,7 @@ type GroupChange struct {
 	View           *GroupView
 	Joined, Left   []MemberReference
 	Changed        []MemberReference // their identity, owner, metadata or text is another now
-	ChangesOmitted bool              // those three are incomplete; the view is whole
+	ChangesOmitted bool              // those three are incomplete: they have no room, or members are omitted from this View or the one before
 	Stale          bool              // the ensemble is out of contact: the view may be old
 }
 

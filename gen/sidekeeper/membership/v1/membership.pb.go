@@ -1114,7 +1114,8 @@ type WatchResponse struct {
 	Left []*MemberReference `protobuf:"bytes,3,rep,name=left,proto3" json:"left,omitempty"`
 	// Members whose identity, owner, metadata or text has changed.
 	Changed []*MemberReference `protobuf:"bytes,4,rep,name=changed,proto3" json:"changed,omitempty"`
-	// Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete.
+	// Whether joined, left and changed are incomplete. They would have exceeded 768 KiB, or this view and the previous one omit different members.
+	// A member that one of the two views omits is in none of the three: it may have been there all the time.
 	ChangesOmitted bool `protobuf:"varint,5,opt,name=changes_omitted,json=changesOmitted,proto3" json:"changes_omitted,omitempty"`
 	// Whether there is no contact with the ensemble, so that the view may be outdated.
 	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`

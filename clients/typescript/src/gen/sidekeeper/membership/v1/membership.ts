@@ -251,7 +251,10 @@ export interface WatchResponse {
   left: MemberReference[];
   /** Members whose identity, owner, metadata or text has changed. */
   changed: MemberReference[];
-  /** Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete. */
+  /**
+   * Whether joined, left and changed are incomplete. They would have exceeded 768 KiB, or this view and the previous one omit different members.
+   * A member that one of the two views omits is in none of the three: it may have been there all the time.
+   */
   changesOmitted: boolean;
   /** Whether there is no contact with the ensemble, so that the view may be outdated. */
   stale: boolean;
