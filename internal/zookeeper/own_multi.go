@@ -157,6 +157,20 @@ func (s *Session) exists(path string) (*zk.Stat, error) {
 	return s.statOf(ownRequest{kind: opExists, body: append(appendText(nil, path), 0)})
 }
 
+// existsWatched is exists, and arms a watch, of which the library does not know.
+func (s *Session) existsWatched(path string) error {
+	_, err := s.askOwn(ownRequest{kind: opExists, body: append(appendText(nil, path), 1)})
+	return err
+}
+
+// dataWatches is the kind of watches that exists arms, as ZooKeeper's WatcherType numbers it.
+const dataWatches = 2
+
+// removeWatch has the server forget the session's watch of a node's data, if there is one.
+func (s *Session) removeWatch(path string) {
+	_, _ = s.askOwn(ownRequest{kind: opRemoveWatches, body: binary.BigEndian.AppendUint32(appendText(nil, path), dataWatches)})
+}
+
 // appendOperation appends what stands before an operation of a multi, or after the last one.
 func appendOperation(b []byte, kind int32, done bool) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(kind))

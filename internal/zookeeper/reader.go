@@ -35,7 +35,8 @@ type view struct {
 	mu        sync.Mutex
 	nodes     map[string]*watched // by path, while their watch is armed or being armed
 	lists     map[string]*watched
-	deleted   map[string]struct{} // paths of contenders that were seen deleted lately
+	removals  map[string]chan struct{} // of watches at the server, by path, each closed when it is over
+	deleted   map[string]struct{}      // paths of contenders that were seen deleted lately
 	listings  sharedRequests[[]string]
 	catchings sharedRequests[struct{}]
 

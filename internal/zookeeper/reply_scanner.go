@@ -24,6 +24,7 @@ const (
 	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
+	opRemoveWatches   = 18
 	opCreateContainer = 19
 	opGetEphemerals   = 103
 	opClose           = -11

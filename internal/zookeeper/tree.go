@@ -21,10 +21,10 @@ var (
 
 func (t tree) asker(ctx context.Context) (asker, context.CancelFunc) {
 	if t.owner != nil {
-		return asker{ctx: ctx, session: t.owner}, func() {}
+		return asker{ctx: ctx, stays: ctx, session: t.owner}, func() {}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.reader.client.config.SessionTimeout/3, recipes.ErrUnreachable)
-	return asker{ctx: ctx}, cancel
+	waits, cancel := context.WithTimeoutCause(ctx, t.reader.client.config.SessionTimeout/3, recipes.ErrUnreachable)
+	return asker{ctx: waits, stays: ctx}, cancel
 }
 
 // Children lists a node's children; see recipes.Tree for this and the others.
@@ -71,6 +71,7 @@ func (t tree) CatchUp(ctx context.Context) error {
 // An asker is who waits for the reader: a context, and the session on whose behalf it asks, if any.
 type asker struct {
 	ctx     context.Context //nolint:containedctx // travels no further than the call
+	stays   context.Context //nolint:containedctx // ends when the caller goes that has asked with a watch
 	session *Session
 }
 

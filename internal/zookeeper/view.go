@@ -23,10 +23,12 @@ type watched struct {
 	node  recipes.Node // of a node
 	names []string     // of a list
 	err   error
+
+	stay map[context.Context]func() bool // of a list: those who wait for the node, if it is not there; each with what has their going not matter
 }
 
 func newView(s *Session) *view {
-	return &view{session: s, nodes: make(map[string]*watched), lists: make(map[string]*watched)}
+	return &view{session: s, nodes: make(map[string]*watched), lists: make(map[string]*watched), removals: make(map[string]chan struct{})}
 }
 
 // closed is a channel that is closed.
@@ -97,7 +99,10 @@ func drop(watches map[string]*watched, path string) {
 		for _, notices := range w.told {
 			notices.Tell(path)
 		}
-		w.told = nil
+		for _, stop := range w.stay {
+			stop()
+		}
+		w.told, w.stay = nil, nil
 	}
 }
 
@@ -127,8 +132,8 @@ func (v *view) settle(watches map[string]*watched, path string, w *watched, arme
 }
 
 // arm reads and then settles, in a goroutine of the session's: whoever comes first arms the watch for all, so it must not
-// end with that asker.
-func (v *view) arm(w *watched, read, settle func()) {
+// end with that asker. A watch that is being removed on that path is gone before.
+func (v *view) arm(path string, w *watched, read, settle func()) {
 	if !v.session.startWork() {
 		w.err = fmt.Errorf("%w: %w", errUnsent, v.session.Err())
 		settle()
@@ -136,6 +141,7 @@ func (v *view) arm(w *watched, read, settle func()) {
 	}
 	go func() {
 		defer v.session.work.Done()
+		v.awaitRemoval(path)
 		read()
 		settle()
 	}()
@@ -197,7 +203,7 @@ func (v *view) watch(a asker, path string) (watchedNode, error) {
 func (v *view) watched(ctx context.Context, path string) *watched {
 	w, arm := v.share(v.nodes, path)
 	if arm {
-		v.arm(w, func() {
+		v.arm(path, w, func() {
 			w.node, w.err = call(ctx, v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
 				data, stat, _, err := c.GetW(path)
 				return nodeOf(data, stat), err
@@ -211,10 +217,11 @@ func (v *view) watched(ctx context.Context, path string) *watched {
 func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
 	if arm {
-		v.arm(w, func() {
+		v.arm(path, w, func() {
 			w.names, w.err = v.listOnce(path, func() ([]string, error) { return v.armList(a.ctx, path) })
 		}, func() { v.settle(v.lists, path, w, w.err == nil || errors.Is(w.err, recipes.ErrNoNode)) })
 	}
+	v.keepFor(a.stays, path, w)
 	if err := a.wait(w.ready); err != nil {
 		return nil, err
 	}
@@ -233,15 +240,9 @@ func (v *view) armList(ctx context.Context, path string) ([]string, error) {
 		if !errors.Is(err, recipes.ErrNoNode) {
 			return names, err
 		}
-		there, err := call(ctx, v.session, "exists", func(c *zk.Conn) (bool, error) {
-			there, _, _, err := c.ExistsW(path)
-			return there, err
-		})
+		_, err = call(ctx, v.session, "exists", func(*zk.Conn) (struct{}, error) { return struct{}{}, v.session.existsWatched(path) })
 		if err != nil {
 			return nil, err
-		}
-		if !there {
-			return nil, recipes.ErrNoNode
 		}
 	}
 }

@@ -231,6 +231,10 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "service", Test: "TestWhatChangedIsToldApart", Complaint: `difference: got "true -c3`}},
 	},
 	{
+		ID: "M36", Bug: "a watch is armed while another one is removed on its path, and may be removed instead",
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestNoWatchIsArmedOnAPathWhileOneIsRemoved", Complaint: "it is armed"}},
+	},
+	{
 		ID: "G1", Bug: "what guards a write is read before it, and not in its transaction",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead", Complaint: `guarded: got "written"`,
