@@ -98,6 +98,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	if err != nil {
 		leave()
 		s.client.silentServers.refuse(address)
+		s.client.servers.doubt(address)
 		s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
 		return nil, err
 	}

@@ -36,6 +36,7 @@ func (c *Client) followServers(ctx context.Context) {
 		}
 		select {
 		case <-changed:
+		case <-c.servers.doubts:
 		case <-ctx.Done():
 		}
 	}
@@ -75,6 +76,9 @@ func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		for _, address := range c.servers.unproved(tries == 0) {
 			err := c.proveServer(ctx, address)
+			if errors.Is(err, errForeign) {
+				c.servers.disprove(address)
+			}
 			switch {
 			case err == nil:
 				c.servers.prove(address)
@@ -90,6 +94,7 @@ func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
 		case <-timer.C:
 		case <-changed:
 			cancel()
+		case <-c.servers.doubts:
 		case <-ctx.Done():
 		}
 		timer.Stop()

@@ -197,6 +197,28 @@ func TestSessionsGoWhereTheEnsembleIs(t *testing.T) {
 	}
 }
 
+// An address may be another server's after it was not reached: it comes last until it is known whose it is.
+func TestAServerThatWasNotReachedHasToProveItselfAnew(t *testing.T) {
+	m := newMoving(t, true, "zk1:2181")
+	m.serve(m.ensemble, "zk2:2181")
+	m.list("1", "zk1:2181", "zk2:2181")
+	m.awaitOrder("zk1:2181 zk2:2181")
+	m.stop("zk2:2181")
+	m.stop("zk1:2181")
+	m.awaitOrder("zk1:2181 | zk2:2181")
+	m.serve(m.ensemble, "zk1:2181")
+	m.serve(m.other, "zk2:2181")
+	others := m.other.Zxid()
+	m.awaitOrder("zk1:2181")
+	openSession(t, m.client)
+	if m.other.Zxid() != others {
+		t.Error("the other ensemble was written to")
+	}
+	m.stop("zk2:2181")
+	m.serve(m.ensemble, "zk2:2181")
+	m.awaitOrder("zk1:2181 zk2:2181")
+}
+
 func TestAListOfServersThatCannotBeRightChangesNothing(t *testing.T) {
 	const unfollowed = "servers of the ensemble not followed; those known so far are used"
 	m := newMoving(t, true, "zk1:2181")

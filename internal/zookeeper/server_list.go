@@ -11,7 +11,8 @@ import (
 
 // A serverList is which servers sessions connect to: those that were given, until the ensemble itself lists others. A server that it lists
 // counts once it has proved to belong to it, and one that it lists no more is not gone back to. Servers that were given and never listed
-// may be other names of those that are: they come last, or among the others while not all of those have proved it.
+// may be other names of those that are: they come last, or among the others while not all of those have proved it. A listed server that a
+// session did not reach comes last, too, until it has proved it anew: its address may be another's by now.
 type serverList struct {
 	given []string
 	log   *zap.Logger
@@ -21,14 +22,20 @@ type serverList struct {
 	ids         []int  // of the servers that the ensemble lists; none while it is not known
 	newest      uint64 // version of a list that was known
 	proved      map[string]bool
+	doubted     map[string]bool // of those proved, which a session did not reach since
 	removed     map[string]bool // of those given
 	first, rest []string        // in the order in which they are tried
 	generation  int             // grows whenever first or rest changes
+
+	doubts chan struct{} // has something to receive once a server is doubted
 }
 
 func newServerList(given []string, log *zap.Logger) *serverList {
 	given = slices.Compact(slices.Sorted(slices.Values(given)))
-	return &serverList{given: given, log: log, proved: make(map[string]bool), removed: make(map[string]bool), first: given}
+	return &serverList{
+		given: given, log: log, first: given,
+		proved: make(map[string]bool), doubted: make(map[string]bool), removed: make(map[string]bool), doubts: make(chan struct{}, 1),
+	}
 }
 
 func (l *serverList) current() (first, rest []string, generation int) {
@@ -81,7 +88,9 @@ func (l *serverList) take(config EnsembleConfig) error {
 	for _, server := range l.given {
 		l.removed[server] = !slices.Contains(listed, server) && (l.removed[server] || slices.Contains(before, server))
 	}
-	maps.DeleteFunc(l.proved, func(address string, _ bool) bool { return !slices.Contains(listed, address) })
+	for _, known := range []map[string]bool{l.proved, l.doubted} {
+		maps.DeleteFunc(known, func(address string, _ bool) bool { return !slices.Contains(listed, address) })
+	}
 	l.config = config
 	l.arrange()
 	return nil
@@ -92,13 +101,38 @@ func (l *serverList) prove(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.proved[address] = true
+	delete(l.doubted, address)
 	l.arrange()
+}
+
+// disprove takes in that a server belongs to another ensemble.
+func (l *serverList) disprove(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.proved, address)
+	delete(l.doubted, address)
+	l.arrange()
+}
+
+// doubt takes in that a session did not reach a server. It has to prove anew that it belongs to the ensemble, unless it was given.
+func (l *serverList) doubt(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.proved[address] || l.doubted[address] || slices.Contains(l.given, address) {
+		return
+	}
+	l.doubted[address] = true
+	l.arrange()
+	select {
+	case l.doubts <- struct{}{}:
+	default:
+	}
 }
 
 // usable are the addresses of a server at which it is known to belong to the ensemble. The lock is held.
 func (l *serverList) usable(addresses []string) (usable []string) {
 	for _, address := range addresses {
-		if l.proved[address] || slices.Contains(l.given, address) {
+		if l.proved[address] && !l.doubted[address] || slices.Contains(l.given, address) {
 			usable = append(usable, address)
 		}
 	}
@@ -132,6 +166,10 @@ func (l *serverList) arrange() {
 		usable := l.usable(addresses)
 		first, complete = append(first, usable...), complete && len(usable) > 0
 	}
+	doubted := slices.Sorted(maps.Keys(l.doubted))
+	if len(first) == 0 {
+		first, doubted = doubted, nil // there are no better ones
+	}
 	if len(first) == 0 {
 		return
 	}
@@ -144,6 +182,7 @@ func (l *serverList) arrange() {
 			first = append(first, server)
 		}
 	}
+	rest = append(rest, doubted...)
 	slices.Sort(first)
 	if first = slices.Compact(first); !slices.Equal(first, l.first) || !slices.Equal(rest, l.rest) {
 		l.first, l.rest = first, rest

@@ -26,9 +26,10 @@ func (l *serverList) order() string {
 
 func TestTheListOfServersFollowsTheEnsemble(t *testing.T) {
 	type step struct {
-		config EnsembleConfig // or
-		proved string
-		want   string
+		config           EnsembleConfig // or
+		proved           string         // or
+		doubted, foreign string
+		want             string
 	}
 	for name, c := range map[string]struct {
 		given string
@@ -61,6 +62,28 @@ func TestTheListOfServersFollowsTheEnsemble(t *testing.T) {
 			{config: configOf(2, "a"), want: "a"},
 			{config: configOf(3, "a", "b"), want: "a"},
 		}},
+		"one that was not reached has to prove itself anew": {"a", []step{
+			{config: configOf(1, "a", "b", "c"), want: "a"},
+			{doubted: "b", want: "a"},
+			{proved: "b", want: "a b"},
+			{proved: "c", want: "a b c"},
+			{doubted: "b", want: "a c | b"},
+			{doubted: "a", want: "a c | b"},
+			{config: configOf(1, "a", "b", "c"), want: "a c | b"},
+			{proved: "b", want: "a b c"},
+			{doubted: "b", want: "a c | b"},
+			{foreign: "b", want: "a c"},
+		}},
+		"none was reached": {"alias", []step{
+			{config: configOf(1, "a", "b"), want: "alias"},
+			{proved: "a", want: "a alias"},
+			{proved: "b", want: "a b | alias"},
+			{doubted: "a", want: "alias b | a"},
+			{doubted: "b", want: "a alias b"},
+			{proved: "a", want: "a alias | b"},
+			{config: configOf(2, "a"), want: "a | alias"},
+			{config: configOf(3, "a", "b"), want: "a alias"},
+		}},
 		"two networks": {"a", []step{
 			{config: configOf(1, "a a2", "b b2"), want: "a"},
 			{proved: "b2", want: "a b2"},
@@ -77,9 +100,14 @@ func TestTheListOfServersFollowsTheEnsemble(t *testing.T) {
 			list := newServerList(strings.Fields(c.given), zap.NewNop())
 			for i, step := range c.steps {
 				var err error
-				if step.proved != "" {
+				switch {
+				case step.proved != "":
 					list.prove(step.proved)
-				} else {
+				case step.doubted != "":
+					list.doubt(step.doubted)
+				case step.foreign != "":
+					list.disprove(step.foreign)
+				default:
 					err = list.take(step.config)
 				}
 				got := list.order()
