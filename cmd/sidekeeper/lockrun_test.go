@@ -279,7 +279,7 @@ func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {
 	}
 	p := runs(t, server, nil, "environment")
 	server.NextAcquire().Grant(1)
-	p.want(t, 3, "give up lock orders: a surprise (INTERNAL)")
+	p.want(t, 3, "lock orders: the work has ended, but its release is not confirmed: Internal (INTERNAL): a surprise (RELEASE_UNCONFIRMED)")
 }
 
 func TestTheCommandDiesWithSidekeeper(t *testing.T) {

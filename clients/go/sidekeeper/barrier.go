@@ -102,7 +102,8 @@ func (e *BarrierEntry) Round() int64 { return e.round }
 
 // Leave ends the entry, and returns nil when all who entered with it have left or have lost their leases. It waits for a sidecar that is away
 // as long as the entry's lease lives. Its error wraps ErrLost if the entry was lost before, or before the sidecar has taken it back. With any
-// other error it is over for the caller all the same, but others may be inside: also when ctx ends first. Leaving again returns the same.
+// other error, which is ErrReleaseUnconfirmed, it is over for the caller all the same, but others may be inside: also when ctx ends first.
+// Leaving again returns the same.
 // Release leaves without waiting for the others; only one of the two does anything.
 func (e *BarrierEntry) Leave(ctx context.Context) error {
 	e.releaseOnce.Do(func() {

@@ -96,7 +96,7 @@ func (h *carried) acknowledge() {
 func (h *carried) Revocation() <-chan Revocation { return h.revocations }
 
 // Release gives up what is held; for the caller it is over at once. With nil others can have it. Its error wraps ErrLost if it
-// was lost before. Any other error says that the sidecar has not confirmed it: then it is over for the caller all the same, and for
+// was lost before. Any other is ErrReleaseUnconfirmed: the sidecar has not confirmed it. Then it is over for the caller all the same, and for
 // others by the time its validity would have been. Releasing again returns the same.
 func (h *carried) Release(ctx context.Context) error {
 	h.releaseOnce.Do(func() {

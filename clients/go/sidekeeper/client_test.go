@@ -59,6 +59,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrPolicyDenied,
 		sidekeeper.ErrQuotaExceeded,
 		sidekeeper.ErrDirectoryTooLarge, sidekeeper.ErrGuardLost, sidekeeper.ErrDeadlock,
+		sidekeeper.ErrReleaseUnconfirmed,
 		sidekeeper.ErrSequenceNotFound, sidekeeper.ErrSequenceExists, sidekeeper.ErrSequenceExhausted,
 		sidekeeper.ErrSequenceMalformed,
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,

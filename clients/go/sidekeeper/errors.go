@@ -25,8 +25,8 @@ var (
 	ErrSuspended = errors.New("suspended for longer than the grace")
 )
 
-// Errors that the sidecar names; errors.Is finds them in whatever a Client returns. What each means stands at the
-// Reason of the same name in sidekeeper.errors.v1.
+// Errors that the sidecar names, and ErrReleaseUnconfirmed, which the Client makes itself; errors.Is finds them in whatever a Client returns.
+// What each means stands at the Reason of the same name in sidekeeper.errors.v1.
 var (
 	ErrLeaseLost            error = reason(errorsv1.Reason_REASON_LEASE_LOST)
 	ErrLeaseClosed          error = reason(errorsv1.Reason_REASON_LEASE_CLOSED)
@@ -40,6 +40,7 @@ var (
 	ErrEnsembleDemandsAuth  error = reason(errorsv1.Reason_REASON_ENSEMBLE_DEMANDS_AUTH)
 	ErrWaitTimeout          error = reason(errorsv1.Reason_REASON_WAIT_TIMEOUT)
 	ErrDeadlock             error = reason(errorsv1.Reason_REASON_DEADLOCK)
+	ErrReleaseUnconfirmed   error = reason(errorsv1.Reason_REASON_RELEASE_UNCONFIRMED)
 	ErrLockHeld             error = reason(errorsv1.Reason_REASON_LOCK_HELD)
 	ErrLockKindMismatch     error = reason(errorsv1.Reason_REASON_LOCK_KIND_MISMATCH)
 	ErrAlreadyContending    error = reason(errorsv1.Reason_REASON_ALREADY_CONTENDING)

@@ -36,7 +36,8 @@ func isUnanswered(err error) bool {
 	return errors.As(err, &e) && e.Reason == "" && (e.Code == codes.Unavailable || e.Code == codes.DeadlineExceeded)
 }
 
-// givenUp is what the caller is told when the sidecar was asked to take the claim back.
+// givenUp is what the caller is told when the sidecar was asked to take the claim back. Its error never matches what went wrong: a caller that
+// retries a call that failed must not repeat the work.
 func (c *claim) givenUp(err error) error {
 	e := (*Error)(nil)
 	switch {
@@ -45,6 +46,7 @@ func (c *claim) givenUp(err error) error {
 	case errors.As(err, &e) && e.Code == codes.Aborted:
 		return fmt.Errorf("%s %w: %w", c.what, ErrLost, err)
 	default:
-		return fmt.Errorf("give up %s: %w", c.what, err)
+		unconfirmed := ended(ErrReleaseUnconfirmed.Error(), "the work has ended, but its release is not confirmed: "+err.Error())
+		return fmt.Errorf("%s: %w", c.what, unconfirmed)
 	}
 }

@@ -134,7 +134,7 @@ func (l *Lease) ID() string { return l.id }
 func (l *Lease) TTL() time.Duration { return l.ttl }
 
 // Close ends the lease; for the caller, it and everything acquired in its name are over at once. With nil all of it is
-// gone from the ensemble. Its error wraps ErrLost if the lease was lost before. Closing again is harmless.
+// gone from the ensemble. Its error wraps ErrLost if the lease was lost before. Any other is ErrReleaseUnconfirmed. Closing again is harmless.
 func (l *Lease) Close(ctx context.Context) error {
 	return l.giveUp(ctx, func(ctx context.Context) error {
 		_, err := l.client.leases.Close(ctx, &leasev1.CloseRequest{LeaseId: l.id}, grpc.WaitForReady(true))

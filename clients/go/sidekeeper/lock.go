@@ -277,7 +277,7 @@ func (l *Lock) HoldID() string { return l.id }
 func (l *Lock) Revocation() <-chan Revocation { return l.revocations }
 
 // Release gives the lock up; for the caller it is over at once. With nil the next waiter can have it. Its error wraps
-// ErrLost if the lock was lost before. Any other error says that the sidecar has not confirmed it: then the lock is
+// ErrLost if the lock was lost before. Any other is ErrReleaseUnconfirmed: the sidecar has not confirmed the release. Then the lock is
 // over for the caller all the same, and for others by the time its validity would have been. Releasing again
 // returns the same.
 func (l *Lock) Release(ctx context.Context) error {

@@ -418,7 +418,7 @@ func TestAReleaseThatIsNeverAnsweredEndsWithItsContext(t *testing.T) {
 	lock, call := hold(t, client, server, sidekeeper.LockOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := lock.Release(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sidekeeper.ErrLost) {
+	if err := lock.Release(ctx); !errors.Is(err, sidekeeper.ErrReleaseUnconfirmed) || errors.Is(err, sidekeeper.ErrLost) {
 		t.Error(err)
 	}
 	call.AwaitGone()

@@ -171,7 +171,7 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string) err
 
 // Leave takes the member out of its group; for the caller it is over at once. With a lease of its own, nil says that others
 // do not see it any more; with a lease that goes on, that they will not in a moment. Its error wraps ErrLost if the
-// membership was lost before. Leaving again returns the same.
+// membership was lost before. Any other is ErrReleaseUnconfirmed. Leaving again returns the same.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.leaveOnce.Do(func() { m.leaveResult = m.leave(ctx) })
 	return m.leaveResult

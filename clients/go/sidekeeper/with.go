@@ -12,7 +12,8 @@ const releaseTime = 10 * time.Second
 // WithLock runs f while holding the lock and releases it afterwards, also when f panics. The context of f is ctx that
 // also ends when the lock is lost, with an error that wraps ErrLost as its cause, or with ErrSuspended when it has been suspended for
 // longer than options.SuspensionGrace. WithLock returns the error of Acquire, or those of f and of Release together:
-// errors.Is(err, ErrLost) says that f may have gone on without the lock. What f writes with its context and this client is guarded by the lock
+// errors.Is(err, ErrLost) says that f may have gone on without the lock, and ErrReleaseUnconfirmed that only the release went wrong: do
+// not run f again for it. What f writes with its context and this client is guarded by the lock
 // (see Lock.Guard); Unguarded makes it not so.
 func (c *Client) WithLock(
 	ctx context.Context, name string, options LockOptions, f func(ctx context.Context, lock *Lock) error,

@@ -28,6 +28,10 @@ const (
 // and as the first word of the status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
 //
 // The comment of each reason says which status it has, what has happened, and what to do.
+//
+// UNAVAILABLE with a reason is sent before a grant only: nothing is held, and a retry repeats no work. After a grant, any end of the stream but OK
+// is a loss of the hold, and says nothing about whether the work was done. When the connection breaks, gRPC itself makes UNAVAILABLE, without a
+// reason.
 type Reason int32
 
 const (
@@ -266,6 +270,12 @@ const (
 	//
 	// What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
 	Reason_REASON_DEADLOCK Reason = 52
+	// ABORTED: the caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended, and was not disturbed. What was
+	// held is over for the caller. For others it is over when its validity ends, at the latest. A sidecar never sends this reason: the clients make
+	// the error from whatever goes wrong after a grant while the caller gives up.
+	//
+	// What to do: nothing. Do not repeat the work.
+	Reason_REASON_RELEASE_UNCONFIRMED Reason = 53
 	// RESOURCE_EXHAUSTED: the queue has as many items as it may have. Nothing was added.
 	//
 	// What to do: put the item later, or have more callers take items.
@@ -351,6 +361,7 @@ var (
 		50: "REASON_CANDIDATE_NOT_FOUND",
 		51: "REASON_FOREIGN_CANDIDATE",
 		52: "REASON_DEADLOCK",
+		53: "REASON_RELEASE_UNCONFIRMED",
 		70: "REASON_QUEUE_FULL",
 		71: "REASON_QUEUE_EMPTY",
 		72: "REASON_DELIVERY_RETURNED",
@@ -412,6 +423,7 @@ var (
 		"REASON_CANDIDATE_NOT_FOUND":    50,
 		"REASON_FOREIGN_CANDIDATE":      51,
 		"REASON_DEADLOCK":               52,
+		"REASON_RELEASE_UNCONFIRMED":    53,
 		"REASON_QUEUE_FULL":             70,
 		"REASON_QUEUE_EMPTY":            71,
 		"REASON_DELIVERY_RETURNED":      72,
@@ -452,7 +464,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xe9\f\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x89\r\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -507,7 +519,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_TOO_MANY_PERMITS\x101\x12\x1e\n" +
 	"\x1aREASON_CANDIDATE_NOT_FOUND\x102\x12\x1c\n" +
 	"\x18REASON_FOREIGN_CANDIDATE\x103\x12\x13\n" +
-	"\x0fREASON_DEADLOCK\x104\x12\x15\n" +
+	"\x0fREASON_DEADLOCK\x104\x12\x1e\n" +
+	"\x1aREASON_RELEASE_UNCONFIRMED\x105\x12\x15\n" +
 	"\x11REASON_QUEUE_FULL\x10F\x12\x16\n" +
 	"\x12REASON_QUEUE_EMPTY\x10G\x12\x1c\n" +
 	"\x18REASON_DELIVERY_RETURNED\x10H\x12\x1e\n" +
