@@ -170,7 +170,7 @@ func (s *scene) serve() string {
 
 func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	s.t.Helper()
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	options = append(options, watchGrants(s.t), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true))) // the sidecar gives up a handshake that takes long
 	connection, err := grpc.NewClient(target, options...)
 	s.must(err)
