@@ -115,7 +115,7 @@ export class BarrierEntry extends Leased<EnterRequest, Event, "entered"> {
    * Leaves together with the others. For the caller the entry ends at once; when this settles, all who entered with it have left or have lost
    * their leases. While the sidecar or the ensemble is away, it asks again.
    *
-   * Rejects with LostError if the entry was lost before or meanwhile. With a SidekeeperError, or with the signal's reason, the entry has ended
+   * Rejects with LostError if the entry was lost before or meanwhile. With ReleaseUnconfirmedError, or with the signal's reason, the entry has ended
    * for the caller and the others all the same, but others may be inside. Calling it again has the same outcome.
    */
   async leave(signal?: AbortSignal): Promise<void> {

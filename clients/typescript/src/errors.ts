@@ -275,6 +275,16 @@ export class ForeignCandidateError extends SidekeeperError {
   override readonly reason = "FOREIGN_CANDIDATE";
 }
 
+/**
+ * The caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended: do not repeat it. The client makes this
+ * error of whatever goes wrong while it gives up.
+ */
+export class ReleaseUnconfirmedError extends SidekeeperError {
+  override readonly reason = "RELEASE_UNCONFIRMED";
+  /** What the body has returned, if the client ran it, as withLock does. */
+  result?: unknown;
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -337,6 +347,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],
+  ["RELEASE_UNCONFIRMED", ReleaseUnconfirmedError],
 ]);
 
 /** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */

@@ -7,7 +7,7 @@ import { type ClientReadableStream, status } from "@grpc/grpc-js";
 
 import { type Ask, Checker, Claim } from "./claim.js";
 import { sleep, unlessAborted } from "./clock.js";
-import { LostError, SidekeeperError } from "./errors.js";
+import { LostError, SidekeeperError, named } from "./errors.js";
 import { ABSENCE_TIMEOUT, Backoff, isTransient, listen } from "./transport.js";
 import type { Logger } from "./types.js";
 
@@ -349,12 +349,9 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
         if (!(error instanceof SidekeeperError)) {
           throw error;
         }
-        if (error.code === status.ABORTED) {
-          throw new LostError(this.claim.what, error);
-        }
         const unanswered = error.code === status.UNAVAILABLE || error.code === status.DEADLINE_EXCEEDED;
         if (error.reason !== "" || !unanswered || attempt === GIVE_UP_ATTEMPTS) {
-          throw error;
+          throw notConfirmed(this.claim.what, error);
         }
         await sleep(0.05 + Math.random() / 20);
       }
@@ -370,4 +367,16 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.giveUp();
   }
+}
+
+/**
+ * What the caller is told when the sidecar was asked to end what it held, and has not confirmed that. It is never the error itself: a caller that
+ * retries a call must not repeat the work.
+ */
+function notConfirmed(what: string, error: SidekeeperError): Error {
+  if (error.code === status.ABORTED) {
+    return new LostError(what, error);
+  }
+  const why = `${error.reason || status[error.code]}: ${error.message}`;
+  return named("RELEASE_UNCONFIRMED", `${what}: the work has ended, but its release is not confirmed: ${why}`);
 }

@@ -5,7 +5,7 @@ import os from "node:os";
 import type { Client } from "./client.js";
 import { sleep, unlessAborted } from "./clock.js";
 import type { Leadership } from "./election.js";
-import { LockHeldError } from "./errors.js";
+import { LockHeldError, ReleaseUnconfirmedError } from "./errors.js";
 import { type Lock, runHolding } from "./lock.js";
 import { CALL_TIMEOUT } from "./transport.js";
 
@@ -23,7 +23,8 @@ export interface JobsOptions {
   /** Who this process is, for people, and its name as a candidate: at most 128 bytes. By default its host's name and its process id. */
   readonly owner?: string;
   /**
-   * Is called with what a job has thrown, with LostError, and with the SidekeeperError of a tick that could not ask for the lock; by default
+   * Is called with what a job has thrown, with LostError, with ReleaseUnconfirmedError, whose job was run, and with the SidekeeperError of a
+   * tick that could not ask for the lock; by default
    * `console.error` is. What it throws, the tick rejects with; otherwise none does.
    */
   readonly onError?: (error: unknown, name: string) => void;
@@ -106,7 +107,7 @@ export class Jobs implements AsyncDisposable {
         return await running;
       } catch (error) {
         this.onError(error, name);
-        return false;
+        return error instanceof ReleaseUnconfirmedError && error.result === true;
       } finally {
         this.running.delete(running);
         busy = false;
@@ -123,14 +124,14 @@ export class Jobs implements AsyncDisposable {
       () => undefined,
     );
     const limits = { signal: this.stopping.signal, ...(suspensionGrace !== undefined && { suspensionGrace }) };
-    await runHolding(lock, limits, async (_, signal) => {
+    return runHolding(lock, limits, async (_, signal) => {
       try {
         await job(signal);
       } finally {
         await least;
       }
+      return true;
     });
-    return true;
   }
 
   /** The lock, if it is free. A sidecar that does not answer is not waited for. */

@@ -1,7 +1,7 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
-import { HoldNotFoundError, type LostError, SuspendedError, named } from "./errors.js";
+import { HoldNotFoundError, type LostError, ReleaseUnconfirmedError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
@@ -161,7 +161,7 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
   /**
    * Releases the lock. For the caller it ends at once; when this settles, the next waiter can be granted it.
    *
-   * Rejects with LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for
+   * Rejects with LostError if the lock was lost before, and with ReleaseUnconfirmedError if the sidecar has not confirmed the release: for
    * the caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
    * the same outcome.
    */
@@ -243,7 +243,14 @@ async function runAndRelease<T>(held: Holding, body: () => Promise<T> | T): Prom
     await held.release().catch(() => undefined); // it is over for the caller all the same
     throw lost ?? error;
   }
-  await held.release();
+  try {
+    await held.release();
+  } catch (error) {
+    if (error instanceof ReleaseUnconfirmedError) {
+      error.result = result;
+    }
+    throw error;
+  }
   return result;
 }
 

@@ -16,14 +16,15 @@ import {
   Client,
   EnsembleDeniedError,
   EnsembleUnreachableError,
-  HoldNotFoundError,
   InvalidFieldError,
+  Jobs,
   LeaseClosedError,
   LeaseLimitError,
   LeaseLostError,
   LockBrokenError,
   LockHeldError,
   LostError,
+  ReleaseUnconfirmedError,
   SidekeeperError,
 } from "../src/index.js";
 import { seconds } from "../src/types.js";
@@ -45,6 +46,8 @@ class Script {
   readonly losses: Partial<ServiceError>[] = [];
   /** What the next attempts to leave a barrier are answered with. */
   readonly stays: Partial<ServiceError>[] = [];
+  /** What Release is answered with, if it is an error. */
+  unreleased: Partial<ServiceError> | null = null;
   /** How long what is started may wait, in seconds. */
   readonly waits: (number | undefined)[] = [];
   openingTakes = 0;
@@ -73,9 +76,12 @@ class Script {
       },
     });
     this.server.addService(LockServiceService, {
-      release: ({ request }: { request: ReleaseRequest }, callback: (error: null, reply: object) => void) => {
+      release: (
+        { request }: { request: ReleaseRequest },
+        callback: (error: Partial<ServiceError> | null, reply: object) => void,
+      ) => {
         this.asked.push(`Release ${request.holdId}`);
-        callback(null, {});
+        callback(this.unreleased, {});
       },
     });
     this.server.addService(BarrierServiceService, {
@@ -221,6 +227,50 @@ void test("a release settles when the place is gone", async (t) => {
   assert.equal(released, false);
   script.end(2n);
   await releasing;
+});
+
+/** Has the sidecar die when the work has ended, before it answers to the release. */
+async function dies(script: Script): Promise<void> {
+  await until("it is released", PATIENT, () => script.asked.includes("stop 2"));
+  script.unreleased = { code: status.UNAVAILABLE, details: "it is gone" };
+  script.fail(status.UNAVAILABLE);
+}
+
+void test("work whose release is not confirmed is not to be repeated, and its result is there", async (t) => {
+  const { script, client } = await scripted(t);
+  const doing = client.withLock("orders", {}, () => {
+    script.answers = false;
+    return "the result";
+  });
+  await dies(script);
+  await assert.rejects(doing, (error) => {
+    assert.ok(error instanceof ReleaseUnconfirmedError);
+    assert.match(error.message, /^lock orders: the work has ended, but its release is not confirmed: UNAVAILABLE: /);
+    assert.deepEqual([error.code, error.reason, error.result], [status.ABORTED, "RELEASE_UNCONFIRMED", "the result"]);
+    return true;
+  });
+});
+
+void test("work that failed fails with its own error, though its release is not confirmed", async (t) => {
+  const { script, client } = await scripted(t);
+  const doing = client.withLock("orders", {}, () => {
+    script.answers = false;
+    throw new RangeError("mine");
+  });
+  await dies(script);
+  await assert.rejects(doing, RangeError);
+});
+
+void test("a job whose release is not confirmed was run", async (t) => {
+  const { script, client } = await scripted(t);
+  const errors: unknown[] = [];
+  const jobs = new Jobs(client, { onError: (error) => errors.push(error) });
+  const ran = jobs.locked("orders", {}, () => {
+    script.answers = false;
+  })();
+  await dies(script);
+  assert.equal(await ran, true);
+  assert.ok(errors.length === 1 && errors[0] instanceof ReleaseUnconfirmedError);
 });
 
 void test("locks of one lease are acquired and released at once", async (t) => {
@@ -495,6 +545,6 @@ void test("an entry of a barrier is left once the sidecar knows it again, and is
   script.stays.push(unknown);
   script.end(3n);
   await gone.ended;
-  await assert.rejects(gone.leave(), HoldNotFoundError);
+  await assert.rejects(gone.leave(), ReleaseUnconfirmedError);
   await script.sees("start 3 start", "Leave h3");
 });

@@ -16,6 +16,10 @@ export const protobufFileName = "sidekeeper/errors/v1/errors.proto";
  * and as the first word of the status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
  *
  * The comment of each reason says which status it has, what has happened, and what to do.
+ *
+ * UNAVAILABLE with a reason is sent before a grant only: nothing is held, and a retry repeats no work. After a grant, any end of the stream but OK
+ * is a loss of the hold, and says nothing about whether the work was done. When the connection breaks, gRPC itself makes UNAVAILABLE, without a
+ * reason.
  */
 export enum Reason {
   /** UNSPECIFIED - The error has no reason of this API; look at the status code. */
@@ -357,6 +361,14 @@ export enum Reason {
    * What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
    */
   DEADLOCK = 52,
+  /**
+   * RELEASE_UNCONFIRMED - ABORTED: the caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended, and was not disturbed. What was
+   * held is over for the caller. For others it is over when its validity ends, at the latest. A sidecar never sends this reason: the clients make
+   * the error from whatever goes wrong after a grant while the caller gives up.
+   *
+   * What to do: nothing. Do not repeat the work.
+   */
+  RELEASE_UNCONFIRMED = 53,
   /**
    * QUEUE_FULL - RESOURCE_EXHAUSTED: the queue has as many items as it may have. Nothing was added.
    *
