@@ -1,12 +1,12 @@
 package io.sidekeeper;
 
-import io.grpc.Status;
 import io.sidekeeper.barrier.v1.BarrierServiceGrpc;
 import io.sidekeeper.barrier.v1.EnterRequest;
 import io.sidekeeper.barrier.v1.EnterResponse;
 import io.sidekeeper.barrier.v1.LeaveRequest;
 import io.sidekeeper.barrier.v1.LeaveResponse;
 import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
@@ -167,8 +167,8 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
    * @throws InterruptedException if the thread is interrupted: the entry is released then, and
    *     others may be inside
    * @throws LostException if it was lost before, or before the sidecar has taken it back
-   * @throws SidekeeperException if the sidecar cannot say that the others have left: then the entry
-   *     is over all the same
+   * @throws ReleaseUnconfirmedException if the sidecar cannot say that the others have left: then
+   *     the entry is over all the same
    */
   public void leave() throws InterruptedException {
     Waiting.await(leaving());
@@ -202,7 +202,8 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
           if (failure == null) {
             left.complete(null);
           } else {
-            left.completeExceptionally(lostOr(failure));
+            left.completeExceptionally(
+                failure instanceof SidekeeperException known ? notConfirmed(known) : failure);
           }
         });
     left.whenComplete(
@@ -228,20 +229,14 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
     return failure.isTransient() || (unknown && !isStreamOver());
   }
 
-  private Throwable lostOr(Throwable failure) {
-    boolean ended =
-        failure instanceof SidekeeperException known && known.code() == Status.Code.ABORTED;
-    return ended ? claim.asLost((SidekeeperException) failure) : failure;
-  }
-
   /**
    * Ends the entry without waiting for the others, who wait for it no more. For the caller it is
    * over at once. Again, and after leave, it does nothing more. It waits for at most about 15
    * seconds, also if the thread is interrupted.
    *
    * @throws LostException if it was lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then it is over for the caller
-   *     all the same, and for others by the time its validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then it is over for
+   *     the caller all the same, and for others by the time its validity would have been
    */
   public void release() {
     Waiting.awaitAnyway(releasing());

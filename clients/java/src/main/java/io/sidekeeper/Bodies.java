@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.io.InterruptedIOException;
 import java.nio.channels.ClosedByInterruptException;
@@ -57,7 +58,11 @@ final class Bodies {
       releaseQuietly(lock);
       throw over.again();
     }
-    lock.release();
+    try {
+      lock.release();
+    } catch (ReleaseUnconfirmedException unconfirmed) {
+      throw unconfirmed.withResult(result);
+    }
     return result;
   }
 
@@ -126,13 +131,20 @@ final class Bodies {
                     } else if (over != null) {
                       result.completeExceptionally(over);
                     } else if (unconfirmed != null) {
-                      result.completeExceptionally(Waiting.unwrap(unconfirmed));
+                      result.completeExceptionally(withResult(unconfirmed, value));
                     } else {
                       result.complete(value);
                     }
                   });
         });
     return result;
+  }
+
+  private static Throwable withResult(Throwable failure, @Nullable Object result) {
+    Throwable inner = Waiting.unwrap(failure);
+    return inner instanceof ReleaseUnconfirmedException unconfirmed
+        ? unconfirmed.withResult(result)
+        : inner;
   }
 
   private static <H extends Excluding<?, ?>, T> CompletableFuture<T> begin(

@@ -213,7 +213,8 @@ abstract class HeldStream<Q, R extends Message> extends Held {
           } else {
             asked.completeExceptionally(lost);
           }
-          Runnable forget = core.calls.atClose(() -> asked.completeExceptionally(Calls.closed()));
+          Runnable forget =
+              core.calls.atClose(() -> asked.completeExceptionally(notConfirmed(Calls.closed())));
           return asked.whenComplete(
               (nothing, failure) -> {
                 forget.run();
@@ -248,15 +249,28 @@ abstract class HeldStream<Q, R extends Message> extends Held {
             asked.complete(null);
           } else if (!(Waiting.unwrap(failure) instanceof SidekeeperException known)) {
             asked.completeExceptionally(failure);
-          } else if (known.code() == Status.Code.ABORTED) {
-            asked.completeExceptionally(claim.asLost(known));
           } else if (attempt < GIVE_UP_ATTEMPTS && isUnanswered(known)) {
             Duration rest = Duration.ofMillis(ThreadLocalRandom.current().nextInt(50, 100));
             core.workers.after(rest, () -> askToTakeBack(attempt + 1, asked));
           } else {
-            asked.completeExceptionally(known);
+            asked.completeExceptionally(notConfirmed(known));
           }
         });
+  }
+
+  /**
+   * Says what the caller is told when the sidecar was asked to take it back, and has not confirmed
+   * that. It is never the failure itself: a caller that retries a call must not repeat the work.
+   */
+  final RuntimeException notConfirmed(SidekeeperException failure) {
+    if (failure.code() == Status.Code.ABORTED) {
+      return claim.asLost(failure);
+    }
+    String reason = failure.reason().isEmpty() ? failure.code().name() : failure.reason();
+    return SidekeeperException.named(
+        "RELEASE_UNCONFIRMED",
+        "%s: the work has ended, but its release is not confirmed: %s: %s"
+            .formatted(claim.what, reason, failure.getMessage()));
   }
 
   private static boolean isUnanswered(SidekeeperException failure) {

@@ -7,6 +7,7 @@ import io.sidekeeper.election.v1.ProclaimRequest;
 import io.sidekeeper.election.v1.ResignRequest;
 import io.sidekeeper.election.v1.YieldRequested;
 import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.Guard;
 import io.sidekeeper.lease.v1.MultiplexRequest;
@@ -232,8 +233,8 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
    * is interrupted.
    *
    * @throws LostException if leadership was lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then the term is over for the
-   *     caller all the same, and for others by the time its validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then the term is over
+   *     for the caller all the same, and for others by the time its validity would have been
    */
   public void resign() {
     Waiting.awaitAnyway(releasing());

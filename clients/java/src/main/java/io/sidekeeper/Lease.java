@@ -2,7 +2,7 @@ package io.sidekeeper;
 
 import io.sidekeeper.Keeper.Answer;
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.lease.v1.CloseRequest;
 import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lease.v1.MultiplexRequest;
@@ -138,8 +138,8 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
    * about 15 seconds, also if the thread is interrupted.
    *
    * @throws LostException if it was lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then it is over for the caller
-   *     all the same, and for others by the time its validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then it is over for
+   *     the caller all the same, and for others by the time its validity would have been
    */
   @Override
   public void close() {

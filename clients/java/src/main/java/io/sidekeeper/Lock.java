@@ -2,7 +2,7 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
@@ -207,8 +207,8 @@ public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
    * interrupted.
    *
    * @throws LockLostException if it was lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then it is over for the caller
-   *     all the same, and for others by the time its validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then it is over for
+   *     the caller all the same, and for others by the time its validity would have been
    */
   @Override
   public void release() {

@@ -2,7 +2,7 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireAllRequest;
@@ -223,8 +223,8 @@ public final class Locks extends Excluding<AcquireAllRequest, AcquireAllResponse
    * the thread is interrupted.
    *
    * @throws LockLostException if they were lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then they are over for the
-   *     caller all the same, and for others by the time their validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then they are over for
+   *     the caller all the same, and for others by the time their validity would have been
    */
   @Override
   public void release() {

@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.Guard;
 import io.sidekeeper.lease.v1.MultiplexRequest;
@@ -164,7 +165,7 @@ public final class Membership extends Grounded<JoinRequest, JoinResponse> {
    * interrupted.
    *
    * @throws LostException if it was lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it
    */
   public void leave() {
     Waiting.awaitAnyway(leaving());

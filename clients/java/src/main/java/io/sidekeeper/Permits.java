@@ -1,7 +1,7 @@
 package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
@@ -171,8 +171,8 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
    * thread is interrupted.
    *
    * @throws LostException if they were lost before
-   * @throws SidekeeperException if the sidecar has not confirmed it: then they are over for the
-   *     caller all the same, and for others by the time their validity would have been
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then they are over for
+   *     the caller all the same, and for others by the time their validity would have been
    */
   public void release() {
     Waiting.awaitAnyway(releasing());

@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.WaitTimeoutException;
 import java.time.Duration;
@@ -141,8 +142,8 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
    *
    * @throws IllegalMonitorStateException if another thread holds the lock, or none
    * @throws LockLostException if it was lost before: others may have had it meanwhile
-   * @throws SidekeeperException if the sidecar has not confirmed it: then others can have the lock
-   *     by the time its validity would have been over
+   * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then others can have
+   *     the lock by the time its validity would have been over
    */
   @Override
   public void unlock() {

@@ -244,7 +244,8 @@ class BarriersTest {
     Throwable told = failure(left);
     assertTrue(
         told instanceof LostException
-            || told instanceof SidekeeperException why && why.reason().equals("HOLD_NOT_FOUND"));
+            || told instanceof SidekeeperException why
+                && why.reason().equals("RELEASE_UNCONFIRMED"));
     assertThrows(LostException.class, both.two::leave);
   }
 }

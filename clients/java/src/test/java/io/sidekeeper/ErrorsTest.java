@@ -20,6 +20,7 @@ import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.MemberExistsException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.PreconditionFailedException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SequenceExistsException;
 import io.sidekeeper.errors.SequenceNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
@@ -79,6 +80,7 @@ class ErrorsTest {
         MemberExistsException.class,
         OutcomeUnknownException.class,
         PreconditionFailedException.class,
+        ReleaseUnconfirmedException.class,
         SequenceExistsException.class,
         SequenceNotFoundException.class,
         WaitTimeoutException.class

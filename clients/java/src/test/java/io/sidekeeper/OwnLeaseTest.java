@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.grpc.Status;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.Ended;
 import io.sidekeeper.lease.v1.MultiplexRequest;
@@ -78,6 +79,58 @@ class OwnLeaseTest {
     assertEquals("no more", nextCall());
     lock.release();
     assertEquals(0, sidecar.calls.size() + sidecar.sent.size());
+  }
+
+  /** Grants the lock, and dies before it answers to the release. */
+  private void die() {
+    try {
+      sidecar.grant(sidecar.started());
+      sidecar.stopped();
+      sidecar.unreleased = Status.UNAVAILABLE.withDescription("gone");
+      sidecar.fail(sidecar.unreleased);
+    } catch (InterruptedException interrupted) {
+      throw new AssertionError(interrupted);
+    }
+  }
+
+  private static void assertUnconfirmed(ReleaseUnconfirmedException told) {
+    assertEquals(
+        "lock orders: the work has ended, but its release is not confirmed: UNAVAILABLE: gone",
+        told.getMessage());
+    assertEquals(
+        "ABORTED the result false", told.code() + " " + told.result() + " " + told.isTransient());
+  }
+
+  @Test
+  void workWhoseReleaseIsNotConfirmedIsNotToBeRepeated() {
+    CompletableFuture.runAsync(this::die);
+    assertUnconfirmed(
+        assertThrows(
+            ReleaseUnconfirmedException.class,
+            () -> client.withLock("orders", ALONE, lock -> "the result")));
+  }
+
+  @Test
+  void norIsThatOfAStage() {
+    CompletableFuture<String> result =
+        client.withLockAsync(
+            "orders", ALONE, lock -> CompletableFuture.completedFuture("the result"));
+    die();
+    assertUnconfirmed(assertInstanceOf(ReleaseUnconfirmedException.class, failure(result)));
+  }
+
+  @Test
+  void workThatFailedFailsWithItsOwn() {
+    CompletableFuture.runAsync(this::die);
+    assertThrows(
+        IllegalStateException.class,
+        () ->
+            client.withLock(
+                "orders",
+                ALONE,
+                lock -> {
+                  throw new IllegalStateException();
+                }));
   }
 
   @Test

@@ -67,6 +67,9 @@ final class Scripted implements AutoCloseable {
   /** What it answers each Leave with, before it says that all have left. */
   final BlockingQueue<StatusException> refusals = new LinkedBlockingQueue<>();
 
+  /** What it answers Release with; null if it confirms it. */
+  volatile @Nullable Status unreleased;
+
   /** Until when the client waits for the newest Leave. */
   volatile @Nullable Deadline leaveTime;
 
@@ -196,8 +199,13 @@ final class Scripted implements AutoCloseable {
       @Override
       public void release(ReleaseRequest request, StreamObserver<ReleaseResponse> told) {
         calls.add("Release " + request.getHoldId());
-        told.onNext(ReleaseResponse.getDefaultInstance());
-        told.onCompleted();
+        Status refused = unreleased;
+        if (refused == null) {
+          told.onNext(ReleaseResponse.getDefaultInstance());
+          told.onCompleted();
+        } else {
+          told.onError(refused.asException());
+        }
       }
     };
   }

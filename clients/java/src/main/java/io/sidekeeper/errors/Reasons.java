@@ -13,19 +13,24 @@ final class Reasons {
   }
 
   static final Map<String, Kind> KINDS =
-      Map.of(
-          "LOCK_HELD", LockHeldException::new,
-          "WAIT_TIMEOUT", WaitTimeoutException::new,
-          "ENSEMBLE_UNREACHABLE", EnsembleUnreachableException::new,
-          "OUTCOME_UNKNOWN", OutcomeUnknownException::new,
-          "MEMBER_EXISTS", MemberExistsException::new,
-          "SEQUENCE_NOT_FOUND", SequenceNotFoundException::new,
-          "SEQUENCE_EXISTS", SequenceExistsException::new,
-          "KEY_NOT_FOUND", KeyNotFoundException::new,
-          "PRECONDITION_FAILED", PreconditionFailedException::new,
-          "GUARD_LOST", GuardLostException::new);
+      Map.ofEntries(
+          entry("LOCK_HELD", LockHeldException::new),
+          entry("WAIT_TIMEOUT", WaitTimeoutException::new),
+          entry("RELEASE_UNCONFIRMED", ReleaseUnconfirmedException::new),
+          entry("ENSEMBLE_UNREACHABLE", EnsembleUnreachableException::new),
+          entry("OUTCOME_UNKNOWN", OutcomeUnknownException::new),
+          entry("MEMBER_EXISTS", MemberExistsException::new),
+          entry("SEQUENCE_NOT_FOUND", SequenceNotFoundException::new),
+          entry("SEQUENCE_EXISTS", SequenceExistsException::new),
+          entry("KEY_NOT_FOUND", KeyNotFoundException::new),
+          entry("PRECONDITION_FAILED", PreconditionFailedException::new),
+          entry("GUARD_LOST", GuardLostException::new));
 
   private Reasons() {}
+
+  private static Map.Entry<String, Kind> entry(String reason, Kind kind) {
+    return Map.entry(reason, kind);
+  }
 
   static boolean isKnown(String reason) {
     return Reason.getDescriptor().findValueByName("REASON_" + reason) != null;

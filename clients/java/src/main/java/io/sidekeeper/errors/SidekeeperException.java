@@ -93,6 +93,10 @@ public class SidekeeperException extends RuntimeException {
     return told.fields();
   }
 
+  final Told told() {
+    return told;
+  }
+
   /**
    * Makes the same once more, for another thread to throw: with its own stack, and this one as its
    * cause.

@@ -4,7 +4,7 @@ import static java.util.concurrent.TimeUnit.NANOSECONDS;
 
 import io.sidekeeper.Lock;
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import java.lang.System.Logger;
 import java.time.Duration;
 import java.time.Instant;
@@ -70,8 +70,9 @@ final class JobLock extends AbstractSimpleLock {
     } catch (LostException lost) {
       throw new LockException(
           lost.getMessage() + ": others may have run before the job's end", lost);
-    } catch (SidekeeperException unconfirmed) {
-      throw new LockException("lock " + hold.name() + " may not be released yet", unconfirmed);
+    } catch (ReleaseUnconfirmedException unconfirmed) {
+      // The job has ended, and nothing may run it again for this.
+      LOG.log(Logger.Level.WARNING, unconfirmed.getMessage());
     }
   }
 

@@ -165,6 +165,22 @@ class SidekeeperLockProviderTest {
     assertInstanceOf(LockLostException.class, told.getCause());
   }
 
+  /** The sidecar cannot confirm it while its ensemble is silent. */
+  @Test
+  void aJobWhoseReleaseIsNotConfirmedHasSucceeded() throws Throwable {
+    try (Sidecar sidecar = new Sidecar(Duration.ofSeconds(40))) {
+      TaskResult<String> result =
+          executor(sidecar)
+              .executeWithLock(
+                  () -> {
+                    sidecar.suspend(Duration.ofSeconds(20));
+                    return "done";
+                  },
+                  job(LONG, NONE));
+      assertEquals("done", result.getResult());
+    }
+  }
+
   @Test
   void whatWasLostIsNotExtended(Sidecar sidecar) throws Exception {
     CompletableFuture<LockLostException> told = new CompletableFuture<>();
