@@ -91,7 +91,7 @@ async def test_a_sidecar_is_asked_to_leave_until_it_can(client: aio.Client, erro
 async def test_a_sidecar_is_not_asked_for_ever_about_an_entry_that_is_over(client: aio.Client) -> None:
     entry = await client.enter_barrier("load", 1)
     entry._stub = Away(entry._stub, UNKNOWN, 1000, done=True)
-    with pytest.raises(sidekeeper.HoldNotFoundError):
+    with pytest.raises(sidekeeper.ReleaseUnconfirmedError):
         await asyncio.wait_for(entry.leave(), PATIENT)
 
 

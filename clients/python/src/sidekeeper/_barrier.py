@@ -11,7 +11,7 @@ import grpc
 
 from sidekeeper import _fork, _transport
 from sidekeeper._claim import notify
-from sidekeeper._errors import HoldNotFoundError, LostError, SidekeeperError, named
+from sidekeeper._errors import HoldNotFoundError, LostError, SidekeeperError, WaitTimeoutError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams, leave_body
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
@@ -94,10 +94,10 @@ class BarrierEntry(OnLease):
             return
         try:
             await self._leaving.run(self._ask_to_leave)
-        except SidekeeperError as error:
-            if error.code is grpc.StatusCode.ABORTED:
-                raise LostError(self._claim.what, error) from error
+        except WaitTimeoutError:
             raise
+        except SidekeeperError as error:
+            raise self._not_confirmed(error) from error
 
     async def _ask_to_leave(self) -> None:
         """Asks until all have left. A sidecar that was started anew knows the entry only some time later; and one that is away is waited

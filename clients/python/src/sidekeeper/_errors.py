@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,7 @@ __all__ = [
     "QueueEmptyError",
     "QueueFullError",
     "QuotaExceededError",
+    "ReleaseUnconfirmedError",
     "SemaphoreExistsError",
     "SemaphoreFullError",
     "SemaphoreMalformedError",
@@ -333,6 +335,15 @@ class SemaphoreFullError(SidekeeperError):
     reason = "SEMAPHORE_FULL"
 
 
+class ReleaseUnconfirmedError(SidekeeperError):
+    """The caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended: do not repeat it. The client
+    makes this error of whatever goes wrong while it gives up."""
+
+    reason = "RELEASE_UNCONFIRMED"
+    result: Any = None
+    """What the body returned, if this package called it: in `run_while_leader`, or as a function with `locked`."""
+
+
 class QueueFullError(SidekeeperError):
     reason = "QUEUE_FULL"
 
@@ -386,6 +397,18 @@ class LostError(Exception):
 
 class SuspendedError(Exception):
     """The lock has been suspended for longer than the caller's suspension grace. It is not lost."""
+
+
+@contextmanager
+def results() -> Iterator[list[Any]]:
+    """Has the error of a release carry the result that the body has put into the list by then."""
+    done: list[Any] = []
+    try:
+        yield done
+    except ReleaseUnconfirmedError as error:
+        if done:
+            error.result = done[0]
+        raise
 
 
 BY_REASON: Mapping[str, type[SidekeeperError]] = {kind.reason: kind for kind in SidekeeperError.__subclasses__() if kind.reason}

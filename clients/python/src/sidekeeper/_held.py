@@ -16,7 +16,7 @@ import grpc
 
 from sidekeeper import _fork, _transport
 from sidekeeper._claim import Ask, Checker, Claim, log, quiet
-from sidekeeper._errors import ForkedError, LostError, SidekeeperError
+from sidekeeper._errors import ForkedError, LostError, SidekeeperError, named
 
 T = TypeVar("T")
 
@@ -306,7 +306,7 @@ class HeldStream(Held):
         if self._giving_up is not None and self._giving_up.done() and not self._giving_up.cancelled():
             self._giving_up.result()
         else:
-            raise self._claim.lost() or _transport.closed()
+            raise self._claim.lost() or self._not_confirmed(_transport.closed())
 
     async def _give_up_once(self) -> None:
         self._claim.end()
@@ -323,12 +323,17 @@ class HeldStream(Held):
                 await self._ask_to_end(self._carrier)
                 return
             except SidekeeperError as error:
-                if error.code is grpc.StatusCode.ABORTED:
-                    raise LostError(self._claim.what, error) from error
                 unanswered = error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
                 if error.reason or attempt == GIVE_UP_ATTEMPTS - 1 or not unanswered:
-                    raise
+                    raise self._not_confirmed(error) from error
                 await asyncio.sleep(random.uniform(0.05, 0.1))
+
+    def _not_confirmed(self, error: SidekeeperError) -> LostError | SidekeeperError:
+        """What the caller is told when the sidecar was asked to end it, and has not confirmed that. It is never the error itself: a caller
+        that retries a call must not repeat the work."""
+        if error.code is grpc.StatusCode.ABORTED:
+            return LostError(self._claim.what, error)
+        return named("RELEASE_UNCONFIRMED", f"{self._claim.what}: the work has ended, but its release is not confirmed: {error}")
 
     async def _abandon(self) -> None:
         """Ends it and its stream without asking for a confirmation."""

@@ -77,7 +77,7 @@ class Lock(Leased):
     async def release(self) -> None:
         """Releases the lock. For the caller it ends at once; when this returns, the next waiter can be granted it.
 
-        Raises LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for the
+        Raises LostError if the lock was lost before, and ReleaseUnconfirmedError if the sidecar has not confirmed the release: for the
         caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
         the same outcome.
         """

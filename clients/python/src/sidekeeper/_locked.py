@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from sidekeeper import _lock
-from sidekeeper._errors import LockHeldError, WaitTimeoutError
+from sidekeeper._errors import LockHeldError, WaitTimeoutError, results
 
 if TYPE_CHECKING:
     from sidekeeper import _sync, aio
@@ -76,6 +76,7 @@ def locked(
         raises LockHeldError or WaitTimeoutError. If the sidecar or the ensemble is away it raises an error in any case.
 
     A thread cannot be interrupted: a long function asks `current_lock`. LostError is raised at the end of a call that has lost the lock.
+    ReleaseUnconfirmedError has the call's result: do not call again for it.
     """
     chosen: _sync.LockOptions = {"wait": 0, **options} if skip else options
 
@@ -85,14 +86,16 @@ def locked(
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
             this = client() if callable(client) else client
-            with ExitStack() as stack:
+            with results() as done, ExitStack() as stack:
                 try:
                     stack.enter_context(holding(this.lock(named(name, args, kwargs), suspension_grace=suspension_grace, **chosen)))
                 except TAKEN:
                     if skip:
                         return None
                     raise
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+                done.append(result)
+                return result
             raise AssertionError  # the lock's end hides no error
 
         return call
@@ -140,16 +143,19 @@ def locked_task(
         @functools.wraps(function)
         async def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
             this = client() if callable(client) else client
-            async with AsyncExitStack() as stack:
-                held = this.lock(named(name, args, kwargs), suspension_grace=suspension_grace, **chosen)
-                try:
-                    lock = await stack.enter_async_context(held)
-                except TAKEN:
-                    if skip:
-                        return None
-                    raise
-                stack.enter_context(_kept(_current_of_task, lock))
-                return await function(*args, **kwargs)
+            with results() as done:
+                async with AsyncExitStack() as stack:
+                    held = this.lock(named(name, args, kwargs), suspension_grace=suspension_grace, **chosen)
+                    try:
+                        lock = await stack.enter_async_context(held)
+                    except TAKEN:
+                        if skip:
+                            return None
+                        raise
+                    stack.enter_context(_kept(_current_of_task, lock))
+                    result = await function(*args, **kwargs)
+                    done.append(result)
+                    return result
             raise AssertionError  # the lock's end hides no error
 
         return call

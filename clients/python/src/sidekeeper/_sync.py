@@ -17,7 +17,7 @@ import grpc
 
 from sidekeeper import _fork, _guard, _transport, aio
 from sidekeeper._config import Commit, Precondition
-from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError
+from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError, results
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
@@ -364,7 +364,7 @@ class Lock(_Stopping):
     def release(self) -> None:
         """Releases the lock. For the caller it ends at once; when this returns, the next waiter can be granted it.
 
-        Raises LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for the
+        Raises LostError if the lock was lost before, and ReleaseUnconfirmedError if the sidecar has not confirmed the release: for the
         caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
         the same outcome.
         """
@@ -820,9 +820,10 @@ class Client:
         while True:
             lock: Lock | None = None
             try:
-                with self.lock(name, **options) as lock:
+                with results() as done, self.lock(name, **options) as lock:
                     backoff.reset()
                     result = body(lock)
+                    done.append(result)
                     lock.check()
                     return result
             except (LostError, SidekeeperError) as error:

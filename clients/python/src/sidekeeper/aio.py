@@ -14,7 +14,7 @@ from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._election import CampaignOptions, Leadership, Observer
-from sidekeeper._errors import LostError, SidekeeperError
+from sidekeeper._errors import LostError, SidekeeperError, results
 from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease, on_own
@@ -174,9 +174,12 @@ class Client:
         while True:
             lock: Lock | None = None
             try:
-                async with self.lock(name, **options) as lock:
-                    backoff.reset()
-                    return await body(lock)
+                with results() as done:
+                    async with self.lock(name, **options) as lock:
+                        backoff.reset()
+                        result = await body(lock)
+                        done.append(result)
+                        return result
             except (LostError, SidekeeperError) as error:
                 if not _lock.leads_again(error, name, lock is not None, options.get("lease")):
                     raise

@@ -14,7 +14,8 @@ from celery import Task
 from celery.exceptions import Ignore, Retry
 
 from sidekeeper import _fork, _transport
-from sidekeeper._errors import SidekeeperError
+from sidekeeper._claim import log
+from sidekeeper._errors import ReleaseUnconfirmedError, SidekeeperError
 from sidekeeper._locked import TAKEN, current_lock, holding, named
 from sidekeeper._sync import Client
 
@@ -38,7 +39,7 @@ class Single(Task):  # type: ignore[misc]
 
     Each attribute is given to `app.task`, as in `@app.task(base=Single, taken="skip")`. A long task asks `current_lock` whether it still
     holds the lock; a task that has lost it fails with LostError. A call without a worker, and `apply`, raise the error of a lock that
-    is taken.
+    is taken. A task whose release is not confirmed has succeeded, since nothing may run it again for that: it is logged.
     """
 
     abstract = True
@@ -54,13 +55,20 @@ class Single(Task):  # type: ignore[misc]
     """Seconds for which a process of the worker waits for the lock first; None, without a limit."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with ExitStack() as stack:
-            try:
-                held = client().lock(self._lock_of(args, kwargs), wait=self.wait, owner=self.name[:128])
-                stack.enter_context(holding(held))
-            except SidekeeperError as error:
-                self._not_granted(error)
-            return self.run(*args, **kwargs)
+        done: list[Any] = []
+        try:
+            with ExitStack() as stack:
+                try:
+                    held = client().lock(self._lock_of(args, kwargs), wait=self.wait, owner=self.name[:128])
+                    stack.enter_context(holding(held))
+                except SidekeeperError as error:
+                    self._not_granted(error)
+                done.append(self.run(*args, **kwargs))
+        except ReleaseUnconfirmedError as error:
+            if not done:
+                raise  # it is the task's own
+            log.warning("%s", error)
+        return done[0]
 
     def _lock_of(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         chosen = type(self).lock  # not bound to the task

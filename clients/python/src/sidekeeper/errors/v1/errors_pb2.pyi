@@ -59,6 +59,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_CANDIDATE_NOT_FOUND: _ClassVar[Reason]
     REASON_FOREIGN_CANDIDATE: _ClassVar[Reason]
     REASON_DEADLOCK: _ClassVar[Reason]
+    REASON_RELEASE_UNCONFIRMED: _ClassVar[Reason]
     REASON_QUEUE_FULL: _ClassVar[Reason]
     REASON_QUEUE_EMPTY: _ClassVar[Reason]
     REASON_DELIVERY_RETURNED: _ClassVar[Reason]
@@ -118,6 +119,7 @@ REASON_TOO_MANY_PERMITS: Reason
 REASON_CANDIDATE_NOT_FOUND: Reason
 REASON_FOREIGN_CANDIDATE: Reason
 REASON_DEADLOCK: Reason
+REASON_RELEASE_UNCONFIRMED: Reason
 REASON_QUEUE_FULL: Reason
 REASON_QUEUE_EMPTY: Reason
 REASON_DELIVERY_RETURNED: Reason
