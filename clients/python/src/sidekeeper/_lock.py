@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -178,27 +178,43 @@ class _Watchdog:
         return self._task is not None and self._task.cancelling() > self._cancelling
 
 
+E = TypeVar("E", bound=tuple[Any, ...])
+
+
+def entry_of(entered: Sequence[E], here: object) -> E:
+    """The entry that a body leaves, of an object that was entered once or several times: the newest of this task or thread. The only one
+    there is may be left from elsewhere, as when a generator is closed or a fixture is torn down."""
+    entries = list(entered)  # others enter and leave meanwhile
+    own = [entry for entry in entries if entry[0] is here]
+    if not own and len(entries) != 1:
+        raise RuntimeError("neither this task nor this thread has entered: leave where you have entered")
+    return (own or entries)[-1]
+
+
 H = TypeVar("H", Lock, Locks, Permits, Leadership)
 
 
 class WithHeld(AbstractAsyncContextManager[H]):
-    """Acquires a lock or several, permits or leadership, holds them while a body runs, and releases them."""
+    """Acquires a lock or several, permits or leadership, holds them while a body runs, and releases them. Several tasks may enter one
+    object: each acquires for itself, and leaves what it entered."""
 
     def __init__(self, acquire: Callable[[], Awaitable[H]], grace: float | None) -> None:
         self._acquire: Callable[[], Awaitable[H]] = acquire
         self._grace = grace
-        self._entered: list[tuple[H, _Watchdog, _guard.Guard | None]] = []
+        self._entered: list[tuple[object, H, _Watchdog, _guard.Guard | None]] = []
 
     async def __aenter__(self) -> H:
         held = await self._acquire()
         guard = None if isinstance(held, Permits) else held._own_guard()
-        self._entered.append((held, _Watchdog(held, self._grace), guard))
+        self._entered.append((asyncio.current_task(), held, _Watchdog(held, self._grace), guard))
         if guard is not None:
             _guard.enter(guard)
         return held
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        held, watchdog, guard = self._entered.pop()
+        entry = entry_of(self._entered, asyncio.current_task())
+        self._entered.remove(entry)
+        _, held, watchdog, guard = entry
         if guard is not None:
             _guard.leave(guard)
         instead = watchdog.leave(error) or (None if isinstance(held, Permits) else loss_met(held, error))

@@ -19,7 +19,7 @@ from sidekeeper import _fork, _guard, _transport, aio
 from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError, results
 from sidekeeper._held import Held, HeldStream, log_failure
-from sidekeeper._lock import leads_again, loss_met
+from sidekeeper._lock import entry_of, leads_again, loss_met
 from sidekeeper._types import (
     CommonAllOptions,
     CommonBarrierOptions,
@@ -1010,42 +1010,42 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 class _WithHeld(AbstractContextManager[S]):
-    """Holds in the body of `with`. A signal's handler may raise in any line of this, also before the first: then it is given up all the
-    same, at the latest when this object goes."""
+    """Holds in the body of `with`. Several threads may enter one object: each acquires for itself, and leaves what it entered. A signal's
+    handler may raise in any line of this, also before the first: then it is given up all the same, at the latest when this object goes."""
 
     def __init__(self, loop: _Loop, acquire: Callable[[], Coroutine[Any, Any, S]]) -> None:
         self._loop = loop
         self._acquire: Callable[[], Coroutine[Any, Any, S]] = acquire
-        self._entered: list[tuple[S, _guard.Guard]] = []
+        self._entered: list[tuple[object, S, _guard.Guard]] = []
 
     def __enter__(self) -> S:
-        acquired: list[tuple[S, _guard.Guard]] = []
+        acquired: list[tuple[object, S, _guard.Guard]] = []
         try:
-            held = self._loop.run(self._acquire_into(acquired), _Held._undo)
+            held = self._loop.run(self._acquire_into(acquired, threading.current_thread()), _Held._undo)
             self._entered += acquired
-            _guard.enter(acquired[0][1])
+            _guard.enter(acquired[0][2])
             return held
         except BaseException:
             _drop(acquired)
             raise
 
-    async def _acquire_into(self, acquired: list[tuple[S, _guard.Guard]]) -> S:
+    async def _acquire_into(self, acquired: list[tuple[object, S, _guard.Guard]], thread: object) -> S:
         held = await self._acquire()
-        acquired.append((held, held._held._own_guard()))
+        acquired.append((thread, held, held._held._own_guard()))
         return held
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        leaving = self._entered[-1:]
+        entry = entry_of(self._entered, threading.current_thread())
         try:
-            ((held, guard),) = leaving
+            _, held, guard = entry
             _guard.leave(guard)
             lost = loss_met(held._held, error)
             held.__exit__(kind, error, trace)
         except BaseException:
-            _drop(leaving)
+            _drop([entry])
             raise
         finally:
-            self._entered.remove(leaving[0])
+            self._entered.remove(entry)
         if lost is not None:
             raise lost
 
@@ -1053,7 +1053,7 @@ class _WithHeld(AbstractContextManager[S]):
         _drop(vars(self).get("_entered", []))
 
 
-def _drop(entered: list[tuple[S, _guard.Guard]]) -> None:
-    for held, guard in entered:
+def _drop(entered: list[tuple[object, S, _guard.Guard]]) -> None:
+    for _, held, guard in entered:
         _guard.leave(guard)
         held._drop()
