@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -177,8 +178,9 @@ type made struct {
 type job struct {
 	mu     sync.Mutex
 	times  int
-	why    error         // with which its context ended
-	finish chan struct{} // closed when it may end
+	why    error                           // with which its context ended
+	held   atomic.Pointer[sidekeeper.Lock] // the newest, of one that runs under a lock
+	finish chan struct{}                   // closed when it may end
 	done   chan error
 }
 
@@ -683,7 +685,8 @@ func (s *stage) begin(of step, with func(context.Context, func(context.Context, 
 	s.client(of)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.inBackground(cancel, func() {
-		j.done <- with(ctx, func(ctx context.Context, _ *sidekeeper.Lock) error {
+		j.done <- with(ctx, func(ctx context.Context, lock *sidekeeper.Lock) error {
+			j.held.Store(lock)
 			j.run(nil)
 			select {
 			case <-j.finish:
@@ -842,7 +845,13 @@ var expecting = map[string]func(*stage, step){
 		s.isError(of, s.jobs[of.Of].stopped())
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
-	"done":   func(s *stage, of step) { must(s.t, receive(s.t, s.jobs[of.Of].done)) },
+	"done":   func(s *stage, of step) { s.ended(of, receive(s.t, s.jobs[of.Of].done)) },
+	"releasing": func(s *stage, of step) {
+		s.until(of, func() bool {
+			held := s.jobs[of.Of].held.Load()
+			return held != nil && !held.Valid() && held.Err() == nil
+		})
+	},
 	"going on": func(s *stage, of step) {
 		if len(s.jobs[of.Of].done) > 0 {
 			s.t.Fatalf("%s has returned", of.Of)

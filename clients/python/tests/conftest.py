@@ -74,8 +74,8 @@ class Sidecar:
 
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
         if self.process is not None:
-            self.send(signal.SIGCONT)
             self.send(number)
+            self.send(signal.SIGCONT)  # afterwards, so that one that is frozen answers nothing before it is killed
             self.process.communicate(timeout=PATIENT)
             self.process = None
 

@@ -43,6 +43,7 @@ class Job:
     def __init__(self) -> None:
         self.times = 0
         self.stopped = False
+        self.held: Any = None
         self.finish = asyncio.Event()
         self.task: asyncio.Task[Any] | None = None
 
@@ -282,7 +283,7 @@ class Stage:
         job = self.things[step["as"]] = Job()
 
         async def body() -> None:
-            async with self.holding(step):
+            async with self.holding(step) as job.held:
                 job.times += 1
                 try:
                     await job.finish.wait()
@@ -300,7 +301,8 @@ class Stage:
     async def do_lead(self, step: Step) -> None:
         job = self.things[step["as"]] = Job()
 
-        async def body(_: aio.Lock) -> None:
+        async def body(lock: aio.Lock) -> None:
+            job.held = lock
             job.times += 1
             await job.finish.wait()
 
@@ -498,8 +500,16 @@ class Stage:
         self.check_error(step, job.task.exception())
 
     async def expect_done(self, step: Step) -> None:
-        await self.until(step, self.things[step["of"]].task.done)
-        assert self.things[step["of"]].task.exception() is None
+        task = self.things[step["of"]].task
+        await self.until(step, task.done)
+        if "error" in step:
+            self.check_error(step, task.exception())
+        else:
+            assert task.exception() is None
+
+    async def expect_releasing(self, step: Step) -> None:
+        job = self.things[step["of"]]
+        await self.until(step, lambda: not job.held.valid and job.held.error is None)
 
     async def expect_leading(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].times == step["times"]))

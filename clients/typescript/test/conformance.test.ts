@@ -110,10 +110,13 @@ function waiting({ wait }: Step): { readonly wait?: number } {
   return wait === undefined ? {} : { wait: Number(wait) };
 }
 
+type Held = Pick<Lock, "valid" | "error">;
+
 /** Something that runs in the background: a body, a leader, a member that stays. */
 interface Job {
   times: number;
   why: unknown;
+  held: Held | undefined;
   settled: boolean;
   result: Promise<unknown>;
   finish: () => void;
@@ -263,12 +266,20 @@ class Stage {
     return { ...given, owner: owner ?? "", ...(onRevocation === undefined ? {} : { onRevocation }) };
   }
 
-  private job(step: Step, begin: (body: (signal: AbortSignal) => Promise<void>) => Promise<unknown>): void {
-    const job: Job = { times: 0, why: undefined, settled: false, result: Promise.resolve(), finish: () => undefined };
+  private job(step: Step, begin: (body: (held: Held, signal: AbortSignal) => Promise<void>) => Promise<unknown>): void {
+    const job: Job = {
+      times: 0,
+      why: undefined,
+      held: undefined,
+      settled: false,
+      result: Promise.resolve(),
+      finish: () => undefined,
+    };
     const finished = new Promise<void>((resolve) => {
       job.finish = resolve;
     });
-    job.result = begin(async (signal) => {
+    job.result = begin(async (held, signal) => {
+      job.held = held;
       job.times++;
       await Promise.race([
         finished,
@@ -418,9 +429,7 @@ class Stage {
     run: (step) => {
       if (step.locks !== undefined) {
         const locks = step.locks;
-        this.job(step, async (body) =>
-          this.client(step).withLocks(locks, this.allOptions(step), async (_, signal) => body(signal)),
-        );
+        this.job(step, async (body) => this.client(step).withLocks(locks, this.allOptions(step), body));
         return;
       }
       const grace = step["suspension grace"];
@@ -428,11 +437,11 @@ class Stage {
         ...this.lockOptions(step),
         ...(grace === undefined ? {} : { suspensionGrace: Number(grace) }),
       };
-      this.job(step, async (body) => this.client(step).withLock(step.lock ?? "", options, (_, signal) => body(signal)));
+      this.job(step, async (body) => this.client(step).withLock(step.lock ?? "", options, body));
     },
     lead: (step) => {
       const options = this.lockOptions(step);
-      this.job(step, async (body) => this.client(step).runWhileLeader(step.lock ?? "", options, (_, signal) => body(signal)));
+      this.job(step, async (body) => this.client(step).runWhileLeader(step.lock ?? "", options, body));
     },
     observe: (step) => {
       const watch = this.watch(step);
@@ -451,7 +460,14 @@ class Stage {
     },
     "stay joined": async (step) => {
       const stop = new AbortController();
-      const job: Job = { times: 0, why: undefined, settled: false, result: Promise.resolve(), finish: () => stop.abort() };
+      const job: Job = {
+        times: 0,
+        why: undefined,
+        held: undefined,
+        settled: false,
+        result: Promise.resolve(),
+        finish: () => stop.abort(),
+      };
       const onJoined = (): void => {
         job.times++;
       };
@@ -637,7 +653,13 @@ class Stage {
     },
     done: async (step) => {
       await this.until(step, () => this.jobOf(step).settled);
-      await this.jobOf(step).result;
+      await this.attempt(step, this.jobOf(step).result);
+    },
+    releasing: async (step) => {
+      await this.until(step, () => {
+        const { held } = this.jobOf(step);
+        return held?.valid === false && held.error === undefined;
+      });
     },
     leading: async (step) => this.until(step, () => this.jobOf(step).times === Number(step.times)),
     joined: async (step) => this.until(step, () => this.jobOf(step).times === Number(step.times)),

@@ -13,7 +13,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.PrimitiveIterator;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 
 /** What scenarios do. */
@@ -307,8 +306,9 @@ final class Deeds {
 
   private void run(Step step) {
     Stage.Job job = new Stage.Job();
-    Callable<Object> work =
-        () -> {
+    Bodies.Work<Held, Object, RuntimeException> work =
+        held -> {
+          job.held = held;
           job.count();
           try {
             job.finish.await();
@@ -321,10 +321,12 @@ final class Deeds {
     if (step.has("locks")) {
       LocksOptions options = options(step, new Stage.Pending());
       stage.background(
-          step, job, () -> client.withLocks(locks(step), options, locks -> work.call()));
+          step, job, () -> client.withLocks(locks(step), options, locks -> work.run(locks)));
     } else {
       stage.background(
-          step, job, () -> client.withLock(step.text("lock"), options(step), lock -> work.call()));
+          step,
+          job,
+          () -> client.withLock(step.text("lock"), options(step), lock -> work.run(lock)));
     }
   }
 
@@ -332,6 +334,7 @@ final class Deeds {
     Stage.Job job = new Stage.Job();
     Body<Object, RuntimeException> body =
         lock -> {
+          job.held = lock;
           job.count();
           job.finish.await();
           return "done";
@@ -383,7 +386,9 @@ final class Deeds {
   private void finish(Step step) {
     Stage.Job job = stage.thing(step, Stage.Job.class);
     job.finish.countDown();
-    Sidecar.until(step.toString(), job.task::isDone);
+    if (!step.is("later")) {
+      Sidecar.until(step.toString(), job.task::isDone);
+    }
   }
 
   private void take(Step step) {

@@ -75,7 +75,16 @@ final class Expectations {
       case "exited" -> stage.until(step, () -> !stage.sidecar.isRunning());
       case "done" -> {
         stage.until(step, job(step).task::isDone);
-        assertNull(Stage.failureOf(job(step).task));
+        Throwable failure = Stage.failureOf(job(step).task);
+        if (step.has("error")) {
+          stage.checkError(step, failure);
+        } else {
+          assertNull(failure);
+        }
+      }
+      case "releasing" -> {
+        Held held = job(step).held;
+        stage.until(step, () -> !held.isValid() && held.error().isEmpty());
       }
       case "leading", "joined" -> stage.until(step, () -> job(step).times == step.whole("times"));
       case "leader" -> stage.until(step, () -> step.text("is").equals(told(step).leader));

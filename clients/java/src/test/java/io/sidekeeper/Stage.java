@@ -29,6 +29,7 @@ class Stage implements AutoCloseable {
   static final class Job {
     volatile int times;
     volatile boolean stopped;
+    volatile Held held;
     final CountDownLatch finish = new CountDownLatch(1);
     CompletableFuture<Object> task = new CompletableFuture<>();
     Thread thread;
