@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -42,13 +41,14 @@ func (c *configService) Watch(
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	keepalive := &configv1.WatchResponse{Event: &configv1.WatchResponse_Keepalive{Keepalive: alive}}
+	box, err := openWatch(request, stream, keepalive)
+	if err != nil {
 		return err
 	}
 	c.services.options.Events.KeyWatchBegun()
 	defer c.services.options.Events.KeyWatchEnded()
-	w := &keyWatch{asText: request.GetAsText(), box: newOutbox(stream.Send), pending: map[string]*keyNews{}}
-	caller.AfterStatus(stream.Context(), w.box.wait)
+	w := &keyWatch{asText: request.GetAsText(), box: box, pending: map[string]*keyNews{}}
 	keys.identity = caller.Of(stream.Context()).Identity
 	return w.run(stream.Context(), c.broadcasts.watch(keys), c.services.drain)
 }

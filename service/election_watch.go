@@ -4,12 +4,10 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 func (e *electionService) Get(ctx context.Context, request *electionv1.GetRequest) (*electionv1.GetResponse, error) {
@@ -33,16 +31,13 @@ func (e *electionService) Watch(
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	keepalive := &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Keepalive{Keepalive: alive}}
+	box, err := openWatch(request, stream, keepalive)
+	if err != nil {
 		return err
 	}
-	box, shared := newOutbox(stream.Send), e.services.locks.watch(asked)
-	caller.AfterStatus(stream.Context(), func() {
-		shared.leave()
-		box.wait()
-	})
 	observed := observation{of: asked}
-	return relay(stream.Context(), shared, e.services.drain, box, func(now shown[*lockView]) error {
+	return showOn(stream, e.services.locks.watch(asked), e.services.drain, box, func(now shown[*lockView]) error {
 		if news := observed.learn(now); news != nil {
 			box.put(topicPlace, func() (*electionv1.WatchResponse, bool) { return news, true })
 		}

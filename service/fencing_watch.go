@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -27,10 +26,11 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 	if err := f.services.watched.note(ctx, caller.Of(ctx).Identity, len(locks)); err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	box, err := openWatch(request, stream, &fencingv1.WatchResponse{Keepalive: alive})
+	if err != nil {
 		return err
 	}
-	w := &tokenWatch{box: newOutbox(stream.Send), locks: make([]lockToken, len(locks))}
+	w := &tokenWatch{box: box, locks: make([]lockToken, len(locks))}
 	ended := make(chan error, len(locks))
 	for i, lock := range locks {
 		w.locks[i].lock = lock
@@ -38,7 +38,6 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 		caller.AfterStatus(stream.Context(), shared.leave)
 		go func() { ended <- w.follow(ctx, i, shared, f.services.drain) }()
 	}
-	caller.AfterStatus(stream.Context(), w.box.wait)
 	err = <-ended
 	cancel()
 	for range len(locks) - 1 {

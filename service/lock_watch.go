@@ -5,13 +5,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -54,23 +51,15 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	box, err := openWatch(request, stream, &lockv1.WatchResponse{Keepalive: alive})
+	if err != nil {
 		return err
 	}
-	box, shared := newOutbox(stream.Send), l.services.locks.watch(asked)
-	caller.AfterStatus(stream.Context(), func() {
-		shared.leave()
-		box.wait()
-	})
-	var told *lockv1.View // without ages; nil before the first
-	return relay(stream.Context(), shared, l.services.drain, box, func(now shown[*lockView]) error {
-		switch {
-		case now.stale && told == nil:
-			return recipes.ErrUnreachable // others are watching, who have seen more than this caller may be told
-		case !proto.Equal(now.view.ageless, told):
-			told = now.view.ageless
+	var told toldView
+	return showOn(stream, l.services.locks.watch(asked), l.services.drain, box, func(now shown[*lockView]) error {
+		if told.isNews(now.view.ageless, now.stale) {
 			box.put(topicPlace, func() (*lockv1.WatchResponse, bool) {
-				return &lockv1.WatchResponse{View: now.view.message(asked)}, true
+				return &lockv1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true
 			})
 		}
 		return nil

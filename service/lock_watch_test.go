@@ -14,7 +14,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
-// A watched is one Watch stream, and a view in words how many hold and how many wait: "1 + 2".
+// A watched is one Watch stream, and a view in words how many hold and how many wait: "1 + 2", or "1 + 2 stale".
 type watched struct {
 	t      *testing.T
 	stream grpc.ServerStreamingClient[lockv1.WatchResponse]
@@ -34,7 +34,11 @@ func (w *watched) next() string {
 		return outcome(err)
 	}
 	w.last = response.GetView()
-	return fmt.Sprintf("%d + %d", len(w.last.GetHolders()), len(w.last.GetWaiters()))
+	words := fmt.Sprintf("%d + %d", len(w.last.GetHolders()), len(w.last.GetWaiters()))
+	if response.GetStale() {
+		words += " stale"
+	}
+	return words
 }
 
 func (w *watched) sees(view string) {
@@ -134,21 +138,20 @@ func TestAWatchOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 		return nil
 	})
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	w.sees("1 + 0")
+	w.skips("0 + 0 stale", "1 + 0")
 }
 
-// What others see of a lock may be out of date, and a lock's view does not say so.
-func TestAWatchThatBeginsWithoutContactShowsNothingThatOthersHaveSeen(t *testing.T) {
+func TestWithoutContactAWatchSendsTheViewAgainAsStale(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	first := s.watch("orders")
 	first.sees("0 + 0")
-	shared := s.services.locks.watch(name{"orders"})
-	defer shared.leave()
-	shared.show(func(now *shown[*lockView]) { now.stale = true })
-	s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")
+	s.ensemble.Suspend()
+	first.sees("0 + 0 stale")
+	s.watch("orders").sees("0 + 0 stale")
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	first.sees("1 + 0")
+	s.ensemble.Resume()
+	first.skips("0 + 0", "1 + 0")
 }
 
 func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {

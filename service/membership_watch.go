@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -59,16 +58,12 @@ func (m *membershipService) Watch(
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	box, err := openWatch(request, stream, &membershipv1.WatchResponse{Keepalive: alive})
+	if err != nil {
 		return err
 	}
-	shared := m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
-	w, box := &groupWatcher{name: asked}, newOutbox(stream.Send)
-	caller.AfterStatus(stream.Context(), func() {
-		shared.leave()
-		box.wait()
-	})
-	return relay(stream.Context(), shared, m.services.drain, box, func(now shown[*groupView]) error {
+	w, shared := &groupWatcher{name: asked}, m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
+	return showOn(stream, shared, m.services.drain, box, func(now shown[*groupView]) error {
 		box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
 		return nil
 	})

@@ -5,12 +5,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -55,23 +52,15 @@ func (m *semaphoreService) Watch(
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	box, err := openWatch(request, stream, &semaphorev1.WatchResponse{Keepalive: alive})
+	if err != nil {
 		return err
 	}
-	box, shared := newOutbox(stream.Send), m.services.permits.watch(asked)
-	caller.AfterStatus(stream.Context(), func() {
-		shared.leave()
-		box.wait()
-	})
-	var told *semaphorev1.View // without ages; nil before the first
-	return relay(stream.Context(), shared, m.services.drain, box, func(now shown[*semaphoreView]) error {
-		switch {
-		case now.stale && told == nil:
-			return recipes.ErrUnreachable // others are watching, who have seen more than this caller may be told
-		case !proto.Equal(now.view.ageless, told):
-			told = now.view.ageless
+	var told toldView
+	return showOn(stream, m.services.permits.watch(asked), m.services.drain, box, func(now shown[*semaphoreView]) error {
+		if told.isNews(now.view.ageless, now.stale) {
 			box.put(topicPlace, func() (*semaphorev1.WatchResponse, bool) {
-				return &semaphorev1.WatchResponse{View: now.view.message(asked)}, true
+				return &semaphorev1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true
 			})
 		}
 		return nil

@@ -17,6 +17,7 @@ const (
 	topicConnectivity              // suspended, resumed
 	topicRevocation                // revocation requested
 	topicMetadata                  // updated; decided
+	topicKeepalive                 // the stream is still served
 
 	topics // how many there are
 )
@@ -31,8 +32,12 @@ type outbox[M any] struct {
 	mu      sync.Mutex
 	letters []letter[M]
 	sending bool
+	ended   bool          // nothing is put any more
 	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
 	late    sync.Once
+
+	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
+	silence   *time.Timer
 }
 
 // A letter is an unsent message. compose returns false if there is nothing to say any more.
@@ -53,6 +58,13 @@ func (o *outbox[M]) tooSlow() <-chan struct{} { return o.slow }
 
 func newOutbox[M any](send func(M) error) *outbox[M] {
 	return &outbox[M]{send: send, slow: make(chan struct{})}
+}
+
+// keepAlive has a message sent at once, and again whenever none was sent for so long. It is called before anything is put.
+func (o *outbox[M]) keepAlive(every time.Duration, message M) {
+	say := func() { o.put(topicKeepalive, func() (M, bool) { return message, true }) }
+	o.keepalive, o.silence = every, time.AfterFunc(every, say)
+	say()
 }
 
 // put has a message sent soon, instead of an unsent one of the same topic.
@@ -76,6 +88,9 @@ func (o *outbox[M]) add(compose func() (M, bool), sent func()) {
 }
 
 func (o *outbox[M]) addLocked(added letter[M]) {
+	if o.ended {
+		return
+	}
 	o.letters = append(o.letters, added)
 	if !o.sending {
 		o.sending, o.idle = true, make(chan struct{})
@@ -122,15 +137,23 @@ func (o *outbox[M]) next() (first letter[M], ok bool) {
 func (o *outbox[M]) post(message M) error {
 	late := time.AfterFunc(unsentTooLong, func() { o.late.Do(func() { close(o.slow) }) })
 	defer late.Stop()
-	return o.send(message)
+	err := o.send(message)
+	if o.silence != nil {
+		o.silence.Reset(o.keepalive)
+	}
+	return err
 }
 
 // wait returns when nothing is being sent any more. The stream must have ended.
 func (o *outbox[M]) wait() {
 	o.mu.Lock()
 	idle := o.idle
+	o.ended = true
 	o.mu.Unlock()
 	if idle != nil {
 		<-idle
+	}
+	if o.silence != nil {
+		o.silence.Stop()
 	}
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,38 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 		close(reader.reads)
 		box.wait()
 		box.put(topicPlace, says("nobody hears this"))
+		box.wait()
+	})
+}
+
+func TestAnOutboxThatIsKeptAliveIsNeverSilentForLonger(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var sent []string
+		box := newOutbox(func(message string) error {
+			sent = append(sent, fmt.Sprint(message, " after ", time.Since(began)))
+			return nil
+		})
+		box.keepAlive(5*time.Second, "alive")
+		<-time.After(12 * time.Second)
+		box.put(topicPlace, says("a view"))
+		<-time.After(6 * time.Second)
+		box.wait()
+		<-time.After(time.Minute)
+		same(t, "sent", sent, "[alive after 0s alive after 5s alive after 10s a view after 12s alive after 17s]")
+	})
+}
+
+func TestAnOutboxKeepsOneKeepaliveAtMostForASlowReader(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		reader := &slowReader{reads: make(chan struct{})}
+		box := newOutbox(reader.send)
+		box.keepAlive(time.Second, "alive")
+		<-time.After(5 * time.Second)
+		same(t, "unsent", box.unsent() <= 1, true)
+		close(reader.reads)
 		box.wait()
 	})
 }

@@ -13,6 +13,7 @@ import (
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -1160,7 +1161,10 @@ type WatchRequest struct {
 	// and without keys, all.
 	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	// Optional. Whether to send `text` instead of `value` where the value is UTF-8.
-	AsText        bool `protobuf:"varint,3,opt,name=as_text,json=asText,proto3" json:"as_text,omitempty"`
+	AsText bool `protobuf:"varint,3,opt,name=as_text,json=asText,proto3" json:"as_text,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,4,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1216,6 +1220,13 @@ func (x *WatchRequest) GetAsText() bool {
 	return false
 }
 
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // WatchResponse is one event of a Watch. Ignore messages whose event you do not know.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1228,6 +1239,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Changes
 	//	*WatchResponse_Stale
 	//	*WatchResponse_Fresh
+	//	*WatchResponse_Keepalive
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1315,6 +1327,15 @@ func (x *WatchResponse) GetFresh() *Fresh {
 	return nil
 }
 
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isWatchResponse_Event interface {
 	isWatchResponse_Event()
 }
@@ -1344,6 +1365,11 @@ type WatchResponse_Fresh struct {
 	Fresh *Fresh `protobuf:"bytes,5,opt,name=fresh,proto3,oneof"`
 }
 
+type WatchResponse_Keepalive struct {
+	// The request asked for it, and there is nothing else to send.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*WatchResponse_Entries) isWatchResponse_Event() {}
 
 func (*WatchResponse_Synced) isWatchResponse_Event() {}
@@ -1353,6 +1379,8 @@ func (*WatchResponse_Changes) isWatchResponse_Event() {}
 func (*WatchResponse_Stale) isWatchResponse_Event() {}
 
 func (*WatchResponse_Fresh) isWatchResponse_Event() {}
+
+func (*WatchResponse_Keepalive) isWatchResponse_Event() {}
 
 // Entries are keys with their values.
 type Entries struct {
@@ -1721,7 +1749,7 @@ var File_sidekeeper_config_v1_config_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xbb\x01\n" +
+	"!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xbb\x01\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x05value\x18\x02 \x01(\fH\x00R\x05value\x12\x14\n" +
@@ -1787,17 +1815,19 @@ const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\aresults\x18\x01 \x03(\v2\x1c.sidekeeper.config.v1.ResultR\aresults\"B\n" +
 	"\x06Result\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x05R\aversion\x12\x1e\n" +
-	"\brevision\x18\x02 \x01(\x03B\x020\x01R\brevision\"S\n" +
+	"\brevision\x18\x02 \x01(\x03B\x020\x01R\brevision\"\x8c\x01\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keys\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x17\n" +
-	"\aas_text\x18\x03 \x01(\bR\x06asText\"\xae\x02\n" +
+	"\aas_text\x18\x03 \x01(\bR\x06asText\x127\n" +
+	"\tkeepalive\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\xed\x02\n" +
 	"\rWatchResponse\x129\n" +
 	"\aentries\x18\x01 \x01(\v2\x1d.sidekeeper.config.v1.EntriesH\x00R\aentries\x126\n" +
 	"\x06synced\x18\x02 \x01(\v2\x1c.sidekeeper.config.v1.SyncedH\x00R\x06synced\x129\n" +
 	"\achanges\x18\x03 \x01(\v2\x1d.sidekeeper.config.v1.ChangesH\x00R\achanges\x121\n" +
 	"\x05stale\x18\x04 \x01(\v2\x19.sidekeeper.hold.v1.StaleH\x00R\x05stale\x123\n" +
-	"\x05fresh\x18\x05 \x01(\v2\x1b.sidekeeper.config.v1.FreshH\x00R\x05freshB\a\n" +
+	"\x05fresh\x18\x05 \x01(\v2\x1b.sidekeeper.config.v1.FreshH\x00R\x05fresh\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"@\n" +
 	"\aEntries\x125\n" +
 	"\aentries\x18\x01 \x03(\v2\x1b.sidekeeper.config.v1.EntryR\aentries\"\b\n" +
@@ -1843,33 +1873,35 @@ func file_sidekeeper_config_v1_config_proto_rawDescGZIP() []byte {
 var file_sidekeeper_config_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_sidekeeper_config_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_sidekeeper_config_v1_config_proto_goTypes = []any{
-	(Consistency)(0),       // 0: sidekeeper.config.v1.Consistency
-	(*Entry)(nil),          // 1: sidekeeper.config.v1.Entry
-	(*Precondition)(nil),   // 2: sidekeeper.config.v1.Precondition
-	(*GetRequest)(nil),     // 3: sidekeeper.config.v1.GetRequest
-	(*GetResponse)(nil),    // 4: sidekeeper.config.v1.GetResponse
-	(*PutRequest)(nil),     // 5: sidekeeper.config.v1.PutRequest
-	(*PutResponse)(nil),    // 6: sidekeeper.config.v1.PutResponse
-	(*DeleteRequest)(nil),  // 7: sidekeeper.config.v1.DeleteRequest
-	(*DeleteResponse)(nil), // 8: sidekeeper.config.v1.DeleteResponse
-	(*ListRequest)(nil),    // 9: sidekeeper.config.v1.ListRequest
-	(*ListResponse)(nil),   // 10: sidekeeper.config.v1.ListResponse
-	(*CommitRequest)(nil),  // 11: sidekeeper.config.v1.CommitRequest
-	(*Operation)(nil),      // 12: sidekeeper.config.v1.Operation
-	(*CheckRequest)(nil),   // 13: sidekeeper.config.v1.CheckRequest
-	(*CommitResponse)(nil), // 14: sidekeeper.config.v1.CommitResponse
-	(*Result)(nil),         // 15: sidekeeper.config.v1.Result
-	(*WatchRequest)(nil),   // 16: sidekeeper.config.v1.WatchRequest
-	(*WatchResponse)(nil),  // 17: sidekeeper.config.v1.WatchResponse
-	(*Entries)(nil),        // 18: sidekeeper.config.v1.Entries
-	(*Synced)(nil),         // 19: sidekeeper.config.v1.Synced
-	(*Changes)(nil),        // 20: sidekeeper.config.v1.Changes
-	(*Change)(nil),         // 21: sidekeeper.config.v1.Change
-	(*Written)(nil),        // 22: sidekeeper.config.v1.Written
-	(*Deleted)(nil),        // 23: sidekeeper.config.v1.Deleted
-	(*Fresh)(nil),          // 24: sidekeeper.config.v1.Fresh
-	(*v1.Guard)(nil),       // 25: sidekeeper.hold.v1.Guard
-	(*v1.Stale)(nil),       // 26: sidekeeper.hold.v1.Stale
+	(Consistency)(0),            // 0: sidekeeper.config.v1.Consistency
+	(*Entry)(nil),               // 1: sidekeeper.config.v1.Entry
+	(*Precondition)(nil),        // 2: sidekeeper.config.v1.Precondition
+	(*GetRequest)(nil),          // 3: sidekeeper.config.v1.GetRequest
+	(*GetResponse)(nil),         // 4: sidekeeper.config.v1.GetResponse
+	(*PutRequest)(nil),          // 5: sidekeeper.config.v1.PutRequest
+	(*PutResponse)(nil),         // 6: sidekeeper.config.v1.PutResponse
+	(*DeleteRequest)(nil),       // 7: sidekeeper.config.v1.DeleteRequest
+	(*DeleteResponse)(nil),      // 8: sidekeeper.config.v1.DeleteResponse
+	(*ListRequest)(nil),         // 9: sidekeeper.config.v1.ListRequest
+	(*ListResponse)(nil),        // 10: sidekeeper.config.v1.ListResponse
+	(*CommitRequest)(nil),       // 11: sidekeeper.config.v1.CommitRequest
+	(*Operation)(nil),           // 12: sidekeeper.config.v1.Operation
+	(*CheckRequest)(nil),        // 13: sidekeeper.config.v1.CheckRequest
+	(*CommitResponse)(nil),      // 14: sidekeeper.config.v1.CommitResponse
+	(*Result)(nil),              // 15: sidekeeper.config.v1.Result
+	(*WatchRequest)(nil),        // 16: sidekeeper.config.v1.WatchRequest
+	(*WatchResponse)(nil),       // 17: sidekeeper.config.v1.WatchResponse
+	(*Entries)(nil),             // 18: sidekeeper.config.v1.Entries
+	(*Synced)(nil),              // 19: sidekeeper.config.v1.Synced
+	(*Changes)(nil),             // 20: sidekeeper.config.v1.Changes
+	(*Change)(nil),              // 21: sidekeeper.config.v1.Change
+	(*Written)(nil),             // 22: sidekeeper.config.v1.Written
+	(*Deleted)(nil),             // 23: sidekeeper.config.v1.Deleted
+	(*Fresh)(nil),               // 24: sidekeeper.config.v1.Fresh
+	(*v1.Guard)(nil),            // 25: sidekeeper.hold.v1.Guard
+	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
+	(*v1.Stale)(nil),            // 27: sidekeeper.hold.v1.Stale
+	(*v1.Keepalive)(nil),        // 28: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_config_v1_config_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.config.v1.GetRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
@@ -1886,33 +1918,35 @@ var file_sidekeeper_config_v1_config_proto_depIdxs = []int32{
 	13, // 11: sidekeeper.config.v1.Operation.check:type_name -> sidekeeper.config.v1.CheckRequest
 	2,  // 12: sidekeeper.config.v1.CheckRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
 	15, // 13: sidekeeper.config.v1.CommitResponse.results:type_name -> sidekeeper.config.v1.Result
-	18, // 14: sidekeeper.config.v1.WatchResponse.entries:type_name -> sidekeeper.config.v1.Entries
-	19, // 15: sidekeeper.config.v1.WatchResponse.synced:type_name -> sidekeeper.config.v1.Synced
-	20, // 16: sidekeeper.config.v1.WatchResponse.changes:type_name -> sidekeeper.config.v1.Changes
-	26, // 17: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
-	24, // 18: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
-	1,  // 19: sidekeeper.config.v1.Entries.entries:type_name -> sidekeeper.config.v1.Entry
-	21, // 20: sidekeeper.config.v1.Changes.changes:type_name -> sidekeeper.config.v1.Change
-	22, // 21: sidekeeper.config.v1.Change.put:type_name -> sidekeeper.config.v1.Written
-	23, // 22: sidekeeper.config.v1.Change.deleted:type_name -> sidekeeper.config.v1.Deleted
-	1,  // 23: sidekeeper.config.v1.Written.entry:type_name -> sidekeeper.config.v1.Entry
-	3,  // 24: sidekeeper.config.v1.ConfigService.Get:input_type -> sidekeeper.config.v1.GetRequest
-	5,  // 25: sidekeeper.config.v1.ConfigService.Put:input_type -> sidekeeper.config.v1.PutRequest
-	7,  // 26: sidekeeper.config.v1.ConfigService.Delete:input_type -> sidekeeper.config.v1.DeleteRequest
-	9,  // 27: sidekeeper.config.v1.ConfigService.List:input_type -> sidekeeper.config.v1.ListRequest
-	11, // 28: sidekeeper.config.v1.ConfigService.Commit:input_type -> sidekeeper.config.v1.CommitRequest
-	16, // 29: sidekeeper.config.v1.ConfigService.Watch:input_type -> sidekeeper.config.v1.WatchRequest
-	4,  // 30: sidekeeper.config.v1.ConfigService.Get:output_type -> sidekeeper.config.v1.GetResponse
-	6,  // 31: sidekeeper.config.v1.ConfigService.Put:output_type -> sidekeeper.config.v1.PutResponse
-	8,  // 32: sidekeeper.config.v1.ConfigService.Delete:output_type -> sidekeeper.config.v1.DeleteResponse
-	10, // 33: sidekeeper.config.v1.ConfigService.List:output_type -> sidekeeper.config.v1.ListResponse
-	14, // 34: sidekeeper.config.v1.ConfigService.Commit:output_type -> sidekeeper.config.v1.CommitResponse
-	17, // 35: sidekeeper.config.v1.ConfigService.Watch:output_type -> sidekeeper.config.v1.WatchResponse
-	30, // [30:36] is the sub-list for method output_type
-	24, // [24:30] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	26, // 14: sidekeeper.config.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	18, // 15: sidekeeper.config.v1.WatchResponse.entries:type_name -> sidekeeper.config.v1.Entries
+	19, // 16: sidekeeper.config.v1.WatchResponse.synced:type_name -> sidekeeper.config.v1.Synced
+	20, // 17: sidekeeper.config.v1.WatchResponse.changes:type_name -> sidekeeper.config.v1.Changes
+	27, // 18: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
+	24, // 19: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
+	28, // 20: sidekeeper.config.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	1,  // 21: sidekeeper.config.v1.Entries.entries:type_name -> sidekeeper.config.v1.Entry
+	21, // 22: sidekeeper.config.v1.Changes.changes:type_name -> sidekeeper.config.v1.Change
+	22, // 23: sidekeeper.config.v1.Change.put:type_name -> sidekeeper.config.v1.Written
+	23, // 24: sidekeeper.config.v1.Change.deleted:type_name -> sidekeeper.config.v1.Deleted
+	1,  // 25: sidekeeper.config.v1.Written.entry:type_name -> sidekeeper.config.v1.Entry
+	3,  // 26: sidekeeper.config.v1.ConfigService.Get:input_type -> sidekeeper.config.v1.GetRequest
+	5,  // 27: sidekeeper.config.v1.ConfigService.Put:input_type -> sidekeeper.config.v1.PutRequest
+	7,  // 28: sidekeeper.config.v1.ConfigService.Delete:input_type -> sidekeeper.config.v1.DeleteRequest
+	9,  // 29: sidekeeper.config.v1.ConfigService.List:input_type -> sidekeeper.config.v1.ListRequest
+	11, // 30: sidekeeper.config.v1.ConfigService.Commit:input_type -> sidekeeper.config.v1.CommitRequest
+	16, // 31: sidekeeper.config.v1.ConfigService.Watch:input_type -> sidekeeper.config.v1.WatchRequest
+	4,  // 32: sidekeeper.config.v1.ConfigService.Get:output_type -> sidekeeper.config.v1.GetResponse
+	6,  // 33: sidekeeper.config.v1.ConfigService.Put:output_type -> sidekeeper.config.v1.PutResponse
+	8,  // 34: sidekeeper.config.v1.ConfigService.Delete:output_type -> sidekeeper.config.v1.DeleteResponse
+	10, // 35: sidekeeper.config.v1.ConfigService.List:output_type -> sidekeeper.config.v1.ListResponse
+	14, // 36: sidekeeper.config.v1.ConfigService.Commit:output_type -> sidekeeper.config.v1.CommitResponse
+	17, // 37: sidekeeper.config.v1.ConfigService.Watch:output_type -> sidekeeper.config.v1.WatchResponse
+	32, // [32:38] is the sub-list for method output_type
+	26, // [26:32] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_config_v1_config_proto_init() }
@@ -1944,6 +1978,7 @@ func file_sidekeeper_config_v1_config_proto_init() {
 		(*WatchResponse_Changes)(nil),
 		(*WatchResponse_Stale)(nil),
 		(*WatchResponse_Fresh)(nil),
+		(*WatchResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_config_v1_config_proto_msgTypes[20].OneofWrappers = []any{
 		(*Change_Put)(nil),

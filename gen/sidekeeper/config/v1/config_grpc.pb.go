@@ -112,7 +112,7 @@ type ConfigServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): keys, prefix or keepalive break a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -275,7 +275,7 @@ type ConfigServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): keys, prefix or keepalive break a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedConfigServiceServer()
 }

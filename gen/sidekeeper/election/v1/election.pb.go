@@ -1033,7 +1033,10 @@ func (x *GetResponse) GetCandidatesOmitted() int32 {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The election's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1075,6 +1078,13 @@ func (x *WatchRequest) GetName() string {
 	return ""
 }
 
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // WatchResponse is who leads. Ignore messages whose event you do not know.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1085,6 +1095,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Leader
 	//	*WatchResponse_Vacant
 	//	*WatchResponse_Stale
+	//	*WatchResponse_Keepalive
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1154,6 +1165,15 @@ func (x *WatchResponse) GetStale() *v1.Stale {
 	return nil
 }
 
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isWatchResponse_Event interface {
 	isWatchResponse_Event()
 }
@@ -1174,11 +1194,18 @@ type WatchResponse_Stale struct {
 	Stale *v1.Stale `protobuf:"bytes,3,opt,name=stale,proto3,oneof"`
 }
 
+type WatchResponse_Keepalive struct {
+	// The request asked for it, and there is nothing else to send.
+	Keepalive *v1.Keepalive `protobuf:"bytes,4,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*WatchResponse_Leader) isWatchResponse_Event() {}
 
 func (*WatchResponse_Vacant) isWatchResponse_Event() {}
 
 func (*WatchResponse_Stale) isWatchResponse_Event() {}
+
+func (*WatchResponse_Keepalive) isWatchResponse_Event() {}
 
 // Vacant says that there is no candidate.
 type Vacant struct {
@@ -1292,13 +1319,15 @@ const file_sidekeeper_election_v1_election_proto_rawDesc = "" +
 	"\n" +
 	"candidates\x18\x02 \x03(\v2!.sidekeeper.election.v1.CandidateR\n" +
 	"candidates\x12-\n" +
-	"\x12candidates_omitted\x18\x03 \x01(\x05R\x11candidatesOmitted\"\"\n" +
+	"\x12candidates_omitted\x18\x03 \x01(\x05R\x11candidatesOmitted\"[\n" +
 	"\fWatchRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xbf\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\xfe\x01\n" +
 	"\rWatchResponse\x128\n" +
 	"\x06leader\x18\x01 \x01(\v2\x1e.sidekeeper.election.v1.LeaderH\x00R\x06leader\x128\n" +
 	"\x06vacant\x18\x02 \x01(\v2\x1e.sidekeeper.election.v1.VacantH\x00R\x06vacant\x121\n" +
-	"\x05stale\x18\x03 \x01(\v2\x19.sidekeeper.hold.v1.StaleH\x00R\x05staleB\a\n" +
+	"\x05stale\x18\x03 \x01(\v2\x19.sidekeeper.hold.v1.StaleH\x00R\x05stale\x12=\n" +
+	"\tkeepalive\x18\x04 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"\b\n" +
 	"\x06Vacant2\xb1\x04\n" +
 	"\x0fElectionService\x12_\n" +
@@ -1350,6 +1379,7 @@ var file_sidekeeper_election_v1_election_proto_goTypes = []any{
 	(*v1.Resumed)(nil),          // 23: sidekeeper.hold.v1.Resumed
 	(*v1.Ticket)(nil),           // 24: sidekeeper.hold.v1.Ticket
 	(*v1.Stale)(nil),            // 25: sidekeeper.hold.v1.Stale
+	(*v1.Keepalive)(nil),        // 26: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_election_v1_election_proto_depIdxs = []int32{
 	21, // 0: sidekeeper.election.v1.CampaignRequest.wait_timeout:type_name -> google.protobuf.Duration
@@ -1370,26 +1400,28 @@ var file_sidekeeper_election_v1_election_proto_depIdxs = []int32{
 	21, // 15: sidekeeper.election.v1.TransferRequest.grace:type_name -> google.protobuf.Duration
 	5,  // 16: sidekeeper.election.v1.GetResponse.leader:type_name -> sidekeeper.election.v1.Leader
 	6,  // 17: sidekeeper.election.v1.GetResponse.candidates:type_name -> sidekeeper.election.v1.Candidate
-	5,  // 18: sidekeeper.election.v1.WatchResponse.leader:type_name -> sidekeeper.election.v1.Leader
-	17, // 19: sidekeeper.election.v1.WatchResponse.vacant:type_name -> sidekeeper.election.v1.Vacant
-	25, // 20: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
-	0,  // 21: sidekeeper.election.v1.ElectionService.Campaign:input_type -> sidekeeper.election.v1.CampaignRequest
-	7,  // 22: sidekeeper.election.v1.ElectionService.Proclaim:input_type -> sidekeeper.election.v1.ProclaimRequest
-	9,  // 23: sidekeeper.election.v1.ElectionService.Resign:input_type -> sidekeeper.election.v1.ResignRequest
-	11, // 24: sidekeeper.election.v1.ElectionService.Transfer:input_type -> sidekeeper.election.v1.TransferRequest
-	13, // 25: sidekeeper.election.v1.ElectionService.Get:input_type -> sidekeeper.election.v1.GetRequest
-	15, // 26: sidekeeper.election.v1.ElectionService.Watch:input_type -> sidekeeper.election.v1.WatchRequest
-	1,  // 27: sidekeeper.election.v1.ElectionService.Campaign:output_type -> sidekeeper.election.v1.CampaignResponse
-	8,  // 28: sidekeeper.election.v1.ElectionService.Proclaim:output_type -> sidekeeper.election.v1.ProclaimResponse
-	10, // 29: sidekeeper.election.v1.ElectionService.Resign:output_type -> sidekeeper.election.v1.ResignResponse
-	12, // 30: sidekeeper.election.v1.ElectionService.Transfer:output_type -> sidekeeper.election.v1.TransferResponse
-	14, // 31: sidekeeper.election.v1.ElectionService.Get:output_type -> sidekeeper.election.v1.GetResponse
-	16, // 32: sidekeeper.election.v1.ElectionService.Watch:output_type -> sidekeeper.election.v1.WatchResponse
-	27, // [27:33] is the sub-list for method output_type
-	21, // [21:27] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	21, // 18: sidekeeper.election.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	5,  // 19: sidekeeper.election.v1.WatchResponse.leader:type_name -> sidekeeper.election.v1.Leader
+	17, // 20: sidekeeper.election.v1.WatchResponse.vacant:type_name -> sidekeeper.election.v1.Vacant
+	25, // 21: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
+	26, // 22: sidekeeper.election.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 23: sidekeeper.election.v1.ElectionService.Campaign:input_type -> sidekeeper.election.v1.CampaignRequest
+	7,  // 24: sidekeeper.election.v1.ElectionService.Proclaim:input_type -> sidekeeper.election.v1.ProclaimRequest
+	9,  // 25: sidekeeper.election.v1.ElectionService.Resign:input_type -> sidekeeper.election.v1.ResignRequest
+	11, // 26: sidekeeper.election.v1.ElectionService.Transfer:input_type -> sidekeeper.election.v1.TransferRequest
+	13, // 27: sidekeeper.election.v1.ElectionService.Get:input_type -> sidekeeper.election.v1.GetRequest
+	15, // 28: sidekeeper.election.v1.ElectionService.Watch:input_type -> sidekeeper.election.v1.WatchRequest
+	1,  // 29: sidekeeper.election.v1.ElectionService.Campaign:output_type -> sidekeeper.election.v1.CampaignResponse
+	8,  // 30: sidekeeper.election.v1.ElectionService.Proclaim:output_type -> sidekeeper.election.v1.ProclaimResponse
+	10, // 31: sidekeeper.election.v1.ElectionService.Resign:output_type -> sidekeeper.election.v1.ResignResponse
+	12, // 32: sidekeeper.election.v1.ElectionService.Transfer:output_type -> sidekeeper.election.v1.TransferResponse
+	14, // 33: sidekeeper.election.v1.ElectionService.Get:output_type -> sidekeeper.election.v1.GetResponse
+	16, // 34: sidekeeper.election.v1.ElectionService.Watch:output_type -> sidekeeper.election.v1.WatchResponse
+	29, // [29:35] is the sub-list for method output_type
+	23, // [23:29] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_election_v1_election_proto_init() }
@@ -1408,6 +1440,7 @@ func file_sidekeeper_election_v1_election_proto_init() {
 		(*WatchResponse_Leader)(nil),
 		(*WatchResponse_Vacant)(nil),
 		(*WatchResponse_Stale)(nil),
+		(*WatchResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -116,7 +116,7 @@ type ElectionServiceClient interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -292,7 +292,7 @@ type ElectionServiceServer interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedElectionServiceServer()
 }

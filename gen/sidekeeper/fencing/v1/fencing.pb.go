@@ -13,6 +13,7 @@ import (
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -139,7 +140,10 @@ func (x *VerifyResponse) GetCurrentToken() int64 {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The names of 1 to 100 locks, none of them twice.
-	Locks         []string `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	Locks []string `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,11 +185,20 @@ func (x *WatchRequest) GetLocks() []string {
 	return nil
 }
 
-// WatchResponse has what is known anew.
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
+// WatchResponse has what is known anew, or `keepalive`.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The locks that are different from what was sent of them before, in the order of the request.
-	Tokens        []*CurrentToken `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	// Set unless keepalive is. The locks that are different from what was sent of them before, in the order of the request.
+	Tokens []*CurrentToken `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	// Set if the request asked for it and there is nothing else to send.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -223,6 +236,13 @@ func (*WatchResponse) Descriptor() ([]byte, []int) {
 func (x *WatchResponse) GetTokens() []*CurrentToken {
 	if x != nil {
 		return x.Tokens
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
 	}
 	return nil
 }
@@ -295,17 +315,19 @@ var File_sidekeeper_fencing_v1_fencing_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_fencing_v1_fencing_proto_rawDesc = "" +
 	"\n" +
-	"#sidekeeper/fencing/v1/fencing.proto\x12\x15sidekeeper.fencing.v1\x1a!sidekeeper/config/v1/config.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x88\x01\n" +
+	"#sidekeeper/fencing/v1/fencing.proto\x12\x15sidekeeper.fencing.v1\x1a\x1egoogle/protobuf/duration.proto\x1a!sidekeeper/config/v1/config.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x88\x01\n" +
 	"\rVerifyRequest\x122\n" +
 	"\x06ticket\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.TicketR\x06ticket\x12C\n" +
 	"\vconsistency\x18\x02 \x01(\x0e2!.sidekeeper.config.v1.ConsistencyR\vconsistency\"M\n" +
 	"\x0eVerifyResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x12'\n" +
-	"\rcurrent_token\x18\x02 \x01(\x03B\x020\x01R\fcurrentToken\"$\n" +
+	"\rcurrent_token\x18\x02 \x01(\x03B\x020\x01R\fcurrentToken\"]\n" +
 	"\fWatchRequest\x12\x14\n" +
-	"\x05locks\x18\x01 \x03(\tR\x05locks\"L\n" +
+	"\x05locks\x18\x01 \x03(\tR\x05locks\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x89\x01\n" +
 	"\rWatchResponse\x12;\n" +
-	"\x06tokens\x18\x01 \x03(\v2#.sidekeeper.fencing.v1.CurrentTokenR\x06tokens\"a\n" +
+	"\x06tokens\x18\x01 \x03(\v2#.sidekeeper.fencing.v1.CurrentTokenR\x06tokens\x12;\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive\"a\n" +
 	"\fCurrentToken\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12\x14\n" +
@@ -329,27 +351,31 @@ func file_sidekeeper_fencing_v1_fencing_proto_rawDescGZIP() []byte {
 
 var file_sidekeeper_fencing_v1_fencing_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sidekeeper_fencing_v1_fencing_proto_goTypes = []any{
-	(*VerifyRequest)(nil),  // 0: sidekeeper.fencing.v1.VerifyRequest
-	(*VerifyResponse)(nil), // 1: sidekeeper.fencing.v1.VerifyResponse
-	(*WatchRequest)(nil),   // 2: sidekeeper.fencing.v1.WatchRequest
-	(*WatchResponse)(nil),  // 3: sidekeeper.fencing.v1.WatchResponse
-	(*CurrentToken)(nil),   // 4: sidekeeper.fencing.v1.CurrentToken
-	(*v1.Ticket)(nil),      // 5: sidekeeper.hold.v1.Ticket
-	(v11.Consistency)(0),   // 6: sidekeeper.config.v1.Consistency
+	(*VerifyRequest)(nil),       // 0: sidekeeper.fencing.v1.VerifyRequest
+	(*VerifyResponse)(nil),      // 1: sidekeeper.fencing.v1.VerifyResponse
+	(*WatchRequest)(nil),        // 2: sidekeeper.fencing.v1.WatchRequest
+	(*WatchResponse)(nil),       // 3: sidekeeper.fencing.v1.WatchResponse
+	(*CurrentToken)(nil),        // 4: sidekeeper.fencing.v1.CurrentToken
+	(*v1.Ticket)(nil),           // 5: sidekeeper.hold.v1.Ticket
+	(v11.Consistency)(0),        // 6: sidekeeper.config.v1.Consistency
+	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
+	(*v1.Keepalive)(nil),        // 8: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_fencing_v1_fencing_proto_depIdxs = []int32{
 	5, // 0: sidekeeper.fencing.v1.VerifyRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
 	6, // 1: sidekeeper.fencing.v1.VerifyRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
-	4, // 2: sidekeeper.fencing.v1.WatchResponse.tokens:type_name -> sidekeeper.fencing.v1.CurrentToken
-	0, // 3: sidekeeper.fencing.v1.FencingService.Verify:input_type -> sidekeeper.fencing.v1.VerifyRequest
-	2, // 4: sidekeeper.fencing.v1.FencingService.Watch:input_type -> sidekeeper.fencing.v1.WatchRequest
-	1, // 5: sidekeeper.fencing.v1.FencingService.Verify:output_type -> sidekeeper.fencing.v1.VerifyResponse
-	3, // 6: sidekeeper.fencing.v1.FencingService.Watch:output_type -> sidekeeper.fencing.v1.WatchResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	7, // 2: sidekeeper.fencing.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	4, // 3: sidekeeper.fencing.v1.WatchResponse.tokens:type_name -> sidekeeper.fencing.v1.CurrentToken
+	8, // 4: sidekeeper.fencing.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0, // 5: sidekeeper.fencing.v1.FencingService.Verify:input_type -> sidekeeper.fencing.v1.VerifyRequest
+	2, // 6: sidekeeper.fencing.v1.FencingService.Watch:input_type -> sidekeeper.fencing.v1.WatchRequest
+	1, // 7: sidekeeper.fencing.v1.FencingService.Verify:output_type -> sidekeeper.fencing.v1.VerifyResponse
+	3, // 8: sidekeeper.fencing.v1.FencingService.Watch:output_type -> sidekeeper.fencing.v1.WatchResponse
+	7, // [7:9] is the sub-list for method output_type
+	5, // [5:7] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_fencing_v1_fencing_proto_init() }

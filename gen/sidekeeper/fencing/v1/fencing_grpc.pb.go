@@ -51,7 +51,7 @@ type FencingServiceClient interface {
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): locks or keepalive break a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -118,7 +118,7 @@ type FencingServiceServer interface {
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): locks or keepalive break a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedFencingServiceServer()
 }

@@ -571,6 +571,45 @@ func (x *RevocationRequested) GetGrace() *durationpb.Duration {
 	return nil
 }
 
+// Keepalive says that the stream is still served. A reader that misses several takes the sidecar for silent. What the stream sent last may
+// then be out of date. A proxy that cuts silent streams does not cut this one. A reader that leaves some thousand unread is ended with
+// SLOW_READER. A keepalive proves nothing of what is held: ask Check.
+type Keepalive struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Keepalive) Reset() {
+	*x = Keepalive{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Keepalive) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Keepalive) ProtoMessage() {}
+
+func (x *Keepalive) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Keepalive.ProtoReflect.Descriptor instead.
+func (*Keepalive) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{7}
+}
+
 // Stale says that what a watch sent last may be out of date. The sidecar has no contact with the ensemble, or sees an earlier state of it.
 type Stale struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -580,7 +619,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +631,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +644,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{8}
 }
 
 var File_sidekeeper_hold_v1_hold_proto protoreflect.FileDescriptor
@@ -650,7 +689,8 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\x13RevocationRequested\x12!\n" +
 	"\frequested_by\x18\x01 \x01(\tR\vrequestedBy\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
-	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\a\n" +
+	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\v\n" +
+	"\tKeepalive\"\a\n" +
 	"\x05Stale*O\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
@@ -673,7 +713,7 @@ func file_sidekeeper_hold_v1_hold_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_hold_v1_hold_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
 	(Mode)(0),                   // 0: sidekeeper.hold.v1.Mode
 	(*Guard)(nil),               // 1: sidekeeper.hold.v1.Guard
@@ -683,20 +723,21 @@ var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
 	(*Suspended)(nil),           // 5: sidekeeper.hold.v1.Suspended
 	(*Resumed)(nil),             // 6: sidekeeper.hold.v1.Resumed
 	(*RevocationRequested)(nil), // 7: sidekeeper.hold.v1.RevocationRequested
-	(*Stale)(nil),               // 8: sidekeeper.hold.v1.Stale
-	nil,                         // 9: sidekeeper.hold.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
+	(*Keepalive)(nil),           // 8: sidekeeper.hold.v1.Keepalive
+	(*Stale)(nil),               // 9: sidekeeper.hold.v1.Stale
+	nil,                         // 10: sidekeeper.hold.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil), // 11: google.protobuf.Duration
 }
 var file_sidekeeper_hold_v1_hold_proto_depIdxs = []int32{
 	2,  // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
 	0,  // 1: sidekeeper.hold.v1.Contender.mode:type_name -> sidekeeper.hold.v1.Mode
-	9,  // 2: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
-	10, // 3: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
-	10, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	10, // 2: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
+	11, // 3: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
+	11, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
 	3,  // 5: sidekeeper.hold.v1.Queued.holders:type_name -> sidekeeper.hold.v1.Contender
-	10, // 6: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
-	10, // 7: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	10, // 8: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	11, // 6: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	11, // 7: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	11, // 8: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
 	9,  // [9:9] is the sub-list for method output_type
 	9,  // [9:9] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
@@ -720,7 +761,7 @@ func file_sidekeeper_hold_v1_hold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_hold_v1_hold_proto_rawDesc), len(file_sidekeeper_hold_v1_hold_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2184,7 +2184,10 @@ func (x *Lock) GetContenders() int32 {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2226,11 +2229,22 @@ func (x *WatchRequest) GetName() string {
 	return ""
 }
 
-// WatchResponse is the lock's view, whole.
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
+// WatchResponse is the lock's view, whole, or `keepalive`.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set.
-	View          *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Set unless keepalive is.
+	View *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Whether there is no contact with the ensemble, so that the view may be out of date.
+	Stale bool `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Set if the request asked for it and there is nothing else to send.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2268,6 +2282,20 @@ func (*WatchResponse) Descriptor() ([]byte, []int) {
 func (x *WatchResponse) GetView() *View {
 	if x != nil {
 		return x.View
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
 	}
 	return nil
 }
@@ -2421,11 +2449,14 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"contenders\x18\x02 \x01(\x05R\n" +
-	"contenders\"\"\n" +
+	"contenders\"[\n" +
 	"\fWatchRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"=\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x90\x01\n" +
 	"\rWatchResponse\x12,\n" +
-	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view2\xba\x06\n" +
+	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view\x12\x14\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\x12;\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive2\xba\x06\n" +
 	"\vLockService\x12T\n" +
 	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12]\n" +
 	"\n" +
@@ -2498,6 +2529,7 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*v1.Resumed)(nil),             // 41: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 42: sidekeeper.hold.v1.RevocationRequested
 	(*v1.Contender)(nil),           // 43: sidekeeper.hold.v1.Contender
+	(*v1.Keepalive)(nil),           // 44: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	37, // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.hold.v1.Mode
@@ -2540,32 +2572,34 @@ var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	29, // 37: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
 	38, // 38: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
 	32, // 39: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	21, // 40: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	0,  // 41: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	3,  // 42: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
-	10, // 43: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	13, // 44: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	15, // 45: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	17, // 46: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	19, // 47: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	23, // 48: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
-	30, // 49: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	33, // 50: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	1,  // 51: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	5,  // 52: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
-	11, // 53: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	14, // 54: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	16, // 55: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	18, // 56: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	20, // 57: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	24, // 58: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
-	31, // 59: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	34, // 60: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	51, // [51:61] is the sub-list for method output_type
-	41, // [41:51] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	38, // 40: sidekeeper.lock.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	21, // 41: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	44, // 42: sidekeeper.lock.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 43: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	3,  // 44: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	10, // 45: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	13, // 46: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	15, // 47: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	17, // 48: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	19, // 49: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	23, // 50: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
+	30, // 51: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	33, // 52: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	1,  // 53: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	5,  // 54: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	11, // 55: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	14, // 56: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	16, // 57: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	18, // 58: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	20, // 59: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	24, // 60: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
+	31, // 61: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	34, // 62: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	53, // [53:63] is the sub-list for method output_type
+	43, // [43:53] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }

@@ -172,13 +172,14 @@ type LockServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
-	// intermediate views. The first holder is the leader of an election. The stream does not end by itself.
+	// intermediate views. The first holder is the leader of an election. Without contact with the ensemble, the
+	// last view is sent again, marked stale. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -453,13 +454,14 @@ type LockServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
-	// intermediate views. The first holder is the leader of an election. The stream does not end by itself.
+	// intermediate views. The first holder is the leader of an election. Without contact with the ensemble, the
+	// last view is sent again, marked stale. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedLockServiceServer()
 }

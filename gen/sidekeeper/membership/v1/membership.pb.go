@@ -1060,7 +1060,10 @@ func (x *Group) GetPermanent() bool {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The group's name.
-	Group         string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1102,11 +1105,18 @@ func (x *WatchRequest) GetGroup() string {
 	return ""
 }
 
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // WatchResponse is the group's view, whole, with what has changed since the one that this stream sent before. A member that
-// was restarted in between has left as one incarnation and joined as another.
+// was restarted in between has left as one incarnation and joined as another. Or it is `keepalive`.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set.
+	// Set unless keepalive is.
 	View *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
 	// Members that have joined; in the first message, all members.
 	Joined []*MemberReference `protobuf:"bytes,2,rep,name=joined,proto3" json:"joined,omitempty"`
@@ -1117,8 +1127,10 @@ type WatchResponse struct {
 	// Whether joined, left and changed are incomplete. They would have exceeded 768 KiB, or this view and the previous one omit different members.
 	// A member that one of the two views omits is in none of the three: it may have been there all the time.
 	ChangesOmitted bool `protobuf:"varint,5,opt,name=changes_omitted,json=changesOmitted,proto3" json:"changes_omitted,omitempty"`
-	// Whether there is no contact with the ensemble, so that the view may be outdated.
-	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Whether there is no contact with the ensemble, so that the view may be out of date.
+	Stale bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Set if the request asked for it and there is nothing else to send.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1193,6 +1205,13 @@ func (x *WatchResponse) GetStale() bool {
 		return x.Stale
 	}
 	return false
+}
+
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
 }
 
 // CreateRequest names the group to create.
@@ -1476,16 +1495,18 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\x05Group\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
 	"\amembers\x18\x02 \x01(\x05R\amembers\x12\x1c\n" +
-	"\tpermanent\x18\x03 \x01(\bR\tpermanent\"$\n" +
+	"\tpermanent\x18\x03 \x01(\bR\tpermanent\"]\n" +
 	"\fWatchRequest\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\"\xc9\x02\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x86\x03\n" +
 	"\rWatchResponse\x122\n" +
 	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.membership.v1.ViewR\x04view\x12A\n" +
 	"\x06joined\x18\x02 \x03(\v2).sidekeeper.membership.v1.MemberReferenceR\x06joined\x12=\n" +
 	"\x04left\x18\x03 \x03(\v2).sidekeeper.membership.v1.MemberReferenceR\x04left\x12C\n" +
 	"\achanged\x18\x04 \x03(\v2).sidekeeper.membership.v1.MemberReferenceR\achanged\x12'\n" +
 	"\x0fchanges_omitted\x18\x05 \x01(\bR\x0echangesOmitted\x12\x14\n" +
-	"\x05stale\x18\x06 \x01(\bR\x05stale\"%\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05stale\x12;\n" +
+	"\tkeepalive\x18\a \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive\"%\n" +
 	"\rCreateRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\"\x10\n" +
 	"\x0eCreateResponse\"\x8f\x01\n" +
@@ -1557,6 +1578,7 @@ var file_sidekeeper_membership_v1_membership_proto_goTypes = []any{
 	(*v1.Guard)(nil),            // 26: sidekeeper.hold.v1.Guard
 	(*v1.Suspended)(nil),        // 27: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),          // 28: sidekeeper.hold.v1.Resumed
+	(*v1.Keepalive)(nil),        // 29: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_membership_v1_membership_proto_depIdxs = []int32{
 	21, // 0: sidekeeper.membership.v1.JoinRequest.metadata:type_name -> sidekeeper.membership.v1.JoinRequest.MetadataEntry
@@ -1575,30 +1597,32 @@ var file_sidekeeper_membership_v1_membership_proto_depIdxs = []int32{
 	24, // 13: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
 	25, // 14: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
 	14, // 15: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
-	9,  // 16: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
-	11, // 17: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
-	11, // 18: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
-	11, // 19: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
-	25, // 20: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
-	1,  // 21: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
-	5,  // 22: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
-	7,  // 23: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
-	12, // 24: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
-	15, // 25: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
-	17, // 26: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
-	19, // 27: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
-	2,  // 28: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
-	6,  // 29: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
-	8,  // 30: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
-	13, // 31: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
-	16, // 32: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
-	18, // 33: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
-	20, // 34: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
-	28, // [28:35] is the sub-list for method output_type
-	21, // [21:28] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	25, // 16: sidekeeper.membership.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	9,  // 17: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
+	11, // 18: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 19: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 20: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
+	29, // 21: sidekeeper.membership.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	25, // 22: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
+	1,  // 23: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
+	5,  // 24: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
+	7,  // 25: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
+	12, // 26: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
+	15, // 27: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
+	17, // 28: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
+	19, // 29: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
+	2,  // 30: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
+	6,  // 31: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
+	8,  // 32: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
+	13, // 33: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
+	16, // 34: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
+	18, // 35: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
+	20, // 36: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
+	30, // [30:37] is the sub-list for method output_type
+	23, // [23:30] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_membership_v1_membership_proto_init() }

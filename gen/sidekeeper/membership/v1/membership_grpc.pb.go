@@ -104,7 +104,7 @@ type MembershipServiceClient interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): group or keepalive breaks a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 	// Create creates a permanent group, which remains when it has no members. Idempotent.
 	//
@@ -299,7 +299,7 @@ type MembershipServiceServer interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): group or keepalive breaks a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	// Create creates a permanent group, which remains when it has no members. Idempotent.
 	//

@@ -1136,7 +1136,10 @@ func (x *Semaphore) GetLimit() int32 {
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The semaphore's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1178,11 +1181,22 @@ func (x *WatchRequest) GetName() string {
 	return ""
 }
 
-// WatchResponse is the semaphore's view, whole.
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
+// WatchResponse is the semaphore's view, whole, or `keepalive`.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set.
-	View          *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Set unless keepalive is.
+	View *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Whether there is no contact with the ensemble, so that the view may be out of date.
+	Stale bool `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Set if the request asked for it and there is nothing else to send.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1220,6 +1234,20 @@ func (*WatchResponse) Descriptor() ([]byte, []int) {
 func (x *WatchResponse) GetView() *View {
 	if x != nil {
 		return x.View
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
 	}
 	return nil
 }
@@ -1296,11 +1324,14 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"5\n" +
 	"\tSemaphore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x05R\x05limit\"\"\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"[\n" +
 	"\fWatchRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"B\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x95\x01\n" +
 	"\rWatchResponse\x121\n" +
-	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view2\xdf\x05\n" +
+	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view\x12\x14\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\x12;\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive2\xdf\x05\n" +
 	"\x10SemaphoreService\x12Y\n" +
 	"\x06Create\x12&.sidekeeper.semaphore.v1.CreateRequest\x1a'.sidekeeper.semaphore.v1.CreateResponse\x12^\n" +
 	"\aAcquire\x12'.sidekeeper.semaphore.v1.AcquireRequest\x1a(.sidekeeper.semaphore.v1.AcquireResponse0\x01\x12V\n" +
@@ -1353,6 +1384,7 @@ var file_sidekeeper_semaphore_v1_semaphore_proto_goTypes = []any{
 	(*v1.Resumed)(nil),             // 24: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 25: sidekeeper.hold.v1.RevocationRequested
 	(*v1.Contender)(nil),           // 26: sidekeeper.hold.v1.Contender
+	(*v1.Keepalive)(nil),           // 27: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_semaphore_v1_semaphore_proto_depIdxs = []int32{
 	21, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
@@ -1369,28 +1401,30 @@ var file_sidekeeper_semaphore_v1_semaphore_proto_depIdxs = []int32{
 	26, // 11: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
 	26, // 12: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
 	17, // 13: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
-	14, // 14: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	0,  // 15: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
-	2,  // 16: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
-	5,  // 17: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
-	8,  // 18: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
-	10, // 19: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
-	12, // 20: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
-	15, // 21: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
-	18, // 22: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
-	1,  // 23: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
-	3,  // 24: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
-	6,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
-	9,  // 26: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
-	11, // 27: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
-	13, // 28: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
-	16, // 29: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
-	19, // 30: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
-	23, // [23:31] is the sub-list for method output_type
-	15, // [15:23] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	21, // 14: sidekeeper.semaphore.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	14, // 15: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	27, // 16: sidekeeper.semaphore.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 17: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
+	2,  // 18: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
+	5,  // 19: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
+	8,  // 20: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
+	10, // 21: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
+	12, // 22: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
+	15, // 23: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
+	18, // 24: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
+	1,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
+	3,  // 26: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
+	6,  // 27: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
+	9,  // 28: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
+	11, // 29: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
+	13, // 30: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
+	16, // 31: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
+	19, // 32: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
+	25, // [25:33] is the sub-list for method output_type
+	17, // [17:25] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_semaphore_v1_semaphore_proto_init() }

@@ -123,8 +123,8 @@ type SemaphoreServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. The
-	// stream does not end by itself.
+	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. Without
+	// contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -132,7 +132,7 @@ type SemaphoreServiceClient interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -333,8 +333,8 @@ type SemaphoreServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. The
-	// stream does not end by itself.
+	// Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. Without
+	// contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -342,7 +342,7 @@ type SemaphoreServiceServer interface {
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedSemaphoreServiceServer()
 }

@@ -1,0 +1,64 @@
+package service
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// How often a reader may ask to hear that its stream is still served.
+const (
+	shortestKeepalive = time.Second
+	longestKeepalive  = time.Hour
+)
+
+var alive = &holdv1.Keepalive{}
+
+type watchRequest interface{ GetKeepalive() *durationpb.Duration }
+
+// openWatch begins a Watch stream whose other fields are right, and returns what sends its messages until the stream has ended. The
+// message keepalive is sent if the request asks for it.
+func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (*outbox[*M], error) {
+	every, err := parseDuration("keepalive", request.GetKeepalive(), shortestKeepalive, longestKeepalive)
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return nil, err
+	}
+	box := newOutbox(stream.Send)
+	caller.AfterStatus(stream.Context(), box.wait)
+	if every != nil {
+		box.keepAlive(*every, keepalive)
+	}
+	return box, nil
+}
+
+// showOn relays a broadcast to a Watch stream, and leaves it after the stream's status.
+func showOn[K comparable, V, M any](
+	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, box *outbox[*M], tell func(now shown[V]) error,
+) error {
+	caller.AfterStatus(stream.Context(), shared.leave)
+	return relay(stream.Context(), shared, drain, box, tell)
+}
+
+// A toldView is what a stream was told last: a view without ages, nil before the first, and whether it was stale.
+type toldView struct {
+	ageless proto.Message
+	stale   bool
+}
+
+// isNews says whether a view differs from what was told, and takes it for told.
+func (t *toldView) isNews(ageless proto.Message, stale bool) bool {
+	if t.ageless != nil && t.stale == stale && proto.Equal(t.ageless, ageless) {
+		return false
+	}
+	t.ageless, t.stale = ageless, stale
+	return true
+}

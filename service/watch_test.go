@@ -1,0 +1,123 @@
+package service
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+)
+
+type keptAlive interface{ GetKeepalive() *holdv1.Keepalive }
+
+// kindsOf returns the next messages of a Watch: `keepalive` or `news`, or the end.
+func kindsOf[M any, P interface {
+	*M
+	keptAlive
+}](stream grpc.ServerStreamingClient[M], err error) func() string {
+	return func() string {
+		if err != nil {
+			return outcome(err)
+		}
+		message, err := stream.Recv()
+		switch {
+		case err != nil:
+			return strings.TrimSpace(outcome(err) + " " + facts(err))
+		case P(message).GetKeepalive() != nil:
+			return "keepalive"
+		}
+		return "news"
+	}
+}
+
+// watches begins each Watch that there is, with its keepalive, and returns what its messages are.
+func (s *scene) watches(keepalive *durationpb.Duration) map[string]func() string {
+	s.semaphore("calls", 2)
+	connection, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.must(err)
+	s.t.Cleanup(func() { _ = connection.Close() })
+	ctx := s.context()
+	return map[string]func() string{
+		"lock":      kindsOf(s.Watch(ctx, &lockv1.WatchRequest{Name: "orders", Keepalive: keepalive})),
+		"semaphore": kindsOf(s.semaphores.Watch(ctx, &semaphorev1.WatchRequest{Name: "calls", Keepalive: keepalive})),
+		"election":  kindsOf(s.elections.Watch(ctx, &electionv1.WatchRequest{Name: "orders", Keepalive: keepalive})),
+		"group":     kindsOf(s.groups.Watch(ctx, &membershipv1.WatchRequest{Group: "shop", Keepalive: keepalive})),
+		"fencing": kindsOf(fencingv1.NewFencingServiceClient(connection).Watch(
+			ctx, &fencingv1.WatchRequest{Locks: []string{"orders"}, Keepalive: keepalive})),
+		"config": kindsOf(configv1.NewConfigServiceClient(connection).Watch(ctx, &configv1.WatchRequest{Keepalive: keepalive})),
+	}
+}
+
+func TestEachWatchBeginsWithTheKeepaliveThatItsReaderAskedFor(t *testing.T) {
+	t.Parallel()
+	for of, next := range newScene(t).watches(lasting(time.Hour)) {
+		same(t, of, next()+" "+next(), "keepalive news")
+	}
+}
+
+func TestAWatchWhoseReaderAsksForNoKeepaliveSendsNone(t *testing.T) {
+	t.Parallel()
+	for of, next := range newScene(t).watches(nil) {
+		same(t, of, next(), "news")
+	}
+}
+
+func TestAKeepaliveOutOfRangeIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, keepalive := range map[string]time.Duration{
+		"0s 999999999ns": time.Second - 1, "3600s 1ns": time.Hour + 1, "-1s 0ns": -time.Second,
+	} {
+		for of, next := range newScene(t).watches(lasting(keepalive)) {
+			same(t, of, next(), "InvalidArgument INVALID_FIELD keepalive field=keepalive rule=a duration from 1s to 1h0m0s value="+strconv.Quote(text))
+		}
+	}
+}
+
+func TestAToldViewIsNewsWhenItOrItsBeingStaleChanges(t *testing.T) {
+	t.Parallel()
+	var told toldView
+	empty, full := &lockv1.View{}, &lockv1.View{Name: "orders"}
+	for _, step := range []struct {
+		view  proto.Message
+		stale bool
+		news  bool
+	}{
+		{empty, true, true}, {empty, true, false}, {empty, false, true}, {full, false, true}, {full, true, true}, {full, true, false},
+	} {
+		same(t, "news", told.isNews(step.view, step.stale), step.news)
+	}
+}
+
+func TestWithoutContactAWatchOfASemaphoreSendsTheViewAgainAsStale(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.semaphore("calls", 2)
+	begin := func() func() string {
+		watch, err := s.semaphores.Watch(s.context(), &semaphorev1.WatchRequest{Name: "calls"})
+		s.must(err)
+		return func() string {
+			got, err := watch.Recv()
+			s.must(err)
+			return got.GetView().GetName() + map[bool]string{true: " stale"}[got.GetStale()]
+		}
+	}
+	first := begin()
+	same(t, "view", first(), "calls")
+	s.ensemble.Suspend()
+	same(t, "view", first(), "calls stale")
+	same(t, "view of another watch", begin()(), "calls stale")
+	s.ensemble.Resume()
+	same(t, "view", first(), "calls")
+}
