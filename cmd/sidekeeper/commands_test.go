@@ -98,15 +98,18 @@ func TestLockShowWatchesUntilTheStreamEnds(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
 	server.Watch = func(r *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
-		for range 2 {
-			if err := stream.Send(&lockv1.WatchResponse{View: &lockv1.View{Name: r.GetName()}}); err != nil {
+		for _, stale := range []bool{false, true, false} {
+			if err := stream.Send(&lockv1.WatchResponse{View: &lockv1.View{Name: r.GetName()}, Stale: stale}); err != nil {
 				return err
 			}
 		}
 		return scripted.Status(codes.Unavailable, "SIDECAR_STOPPING", "the sidecar is going down")
 	}
-	wantOutput(t, server, 69, "orders is free\norders is free\n"+
+	wantOutput(t, server, 69, "orders is free\norders is free\nno contact with the ensemble: this may be out of date\norders is free\n"+
 		"sidekeeper: the sidecar is going down (SIDECAR_STOPPING)\n", "lock", "show", "orders", "--watch")
+	line := `{"view":{"name":"orders","holders":[],"waiters":[],"waitersOmitted":0},"stale":%t}` + "\n"
+	wantOutput(t, server, 69, fmt.Sprintf(line+line+line, false, true, false)+
+		"sidekeeper: the sidecar is going down (SIDECAR_STOPPING)\n", "lock", "show", "orders", "--watch", "-o", "json")
 }
 
 func TestLockLsListsNames(t *testing.T) {

@@ -53,13 +53,20 @@ func newLockShowCommand(reach *reach) *cobra.Command {
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if again {
-				return watch(reach, command, (*sidekeeper.Client).Watch, args[0], reach.showView)
+				return watch(reach, command, (*sidekeeper.Client).Watch, args[0], reach.showWatchedLock)
 			}
 			return get(command, args)
 		},
 	}
 	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
 	return command
+}
+
+func (r *reach) showWatchedLock(to io.Writer, view *sidekeeper.View) error {
+	if r.json() {
+		return show.Message(to, &lockv1.WatchResponse{View: wireView(view), Stale: view.Stale})
+	}
+	return withStaleness(to, view.Stale, r.showView(to, view))
 }
 
 func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {

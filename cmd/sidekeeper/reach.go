@@ -117,6 +117,14 @@ func watch[T any](
 	return nil
 }
 
+// withStaleness tells a person that the view above may be out of date, unless that view could not be shown.
+func withStaleness(to io.Writer, stale bool, err error) error {
+	if err == nil && stale {
+		_, err = fmt.Fprintln(to, "no contact with the ensemble: this may be out of date")
+	}
+	return err
+}
+
 // say shows an answer: as it is to programs, and in these words to people.
 func (r *reach) say(to io.Writer, answer proto.Message, words string, facts ...any) error {
 	if r.json() {

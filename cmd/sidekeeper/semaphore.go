@@ -54,13 +54,20 @@ func newSemaphoreShowCommand(reach *reach) *cobra.Command {
 		ValidArgsFunction: reach.completeSemaphore,
 		RunE: func(command *cobra.Command, args []string) error {
 			if again {
-				return watch(reach, command, (*sidekeeper.Client).WatchSemaphore, args[0], reach.showSemaphore)
+				return watch(reach, command, (*sidekeeper.Client).WatchSemaphore, args[0], reach.showWatchedSemaphore)
 			}
 			return get(command, args)
 		},
 	}
 	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
 	return command
+}
+
+func (r *reach) showWatchedSemaphore(to io.Writer, view *sidekeeper.SemaphoreView) error {
+	if r.json() {
+		return show.Message(to, &semaphorev1.WatchResponse{View: wireSemaphoreView(view), Stale: view.Stale})
+	}
+	return withStaleness(to, view.Stale, r.showSemaphore(to, view))
 }
 
 func (r *reach) showSemaphore(to io.Writer, shown *sidekeeper.SemaphoreView) error {

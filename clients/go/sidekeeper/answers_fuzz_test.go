@@ -127,6 +127,10 @@ func (c bubbleClock) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 	return timer.C, timer.Stop
 }
 
+func (bubbleClock) after(pause time.Duration, ring func()) func() bool {
+	return time.AfterFunc(pause, ring).Stop
+}
+
 // clientOf is a client of a babbler, with what ends its goroutines.
 func clientOf(b *babbler) (*Client, func()) {
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,12 +1,15 @@
 package sidekeeper
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 )
 
 // A ConfigView is a copy of a part of the configuration that follows it, also across restarts of the sidecar, and says how old it may
@@ -20,6 +23,7 @@ type ConfigView struct {
 	entries    map[string]Entry // nil until all is known
 	stale      bool
 	staleSince time.Duration
+	heard      time.Duration // when the stream's newest message came; 0 if its sidecar is not timed
 	changed    chan struct{} // closed and made anew when something changes
 	err        error         // why it follows no more
 }
@@ -60,8 +64,8 @@ func (v *ConfigView) complete() (bool, error) {
 func (v *ConfigView) follow(ctx context.Context, c *Config, prefix string) {
 	var state map[string]Entry // which is not complete yet
 	open := func() iter.Seq2[ConfigEvent, error] {
-		state = nil
-		return c.WatchPrefix(ctx, prefix)
+		state, v.heard = nil, 0
+		return c.watch(ctx, &configv1.WatchRequest{Prefix: prefix}, func() { v.heard = v.clock.now() })
 	}
 	for event, err := range reopened(ctx, open, v.outdate) {
 		if err != nil {
@@ -106,12 +110,12 @@ func apply(state map[string]Entry, changes []ConfigChange) {
 	}
 }
 
-// outdate notes that nothing is heard any more.
+// outdate notes that the view does not follow: since the sidecar was last heard, if that is known.
 func (v *ConfigView) outdate() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.stale {
-		v.stale, v.staleSince = true, v.clock.now()
+		v.stale, v.staleSince = true, cmp.Or(v.heard, v.clock.now())
 	}
 }
 
@@ -146,7 +150,8 @@ func (v *ConfigView) All() iter.Seq2[string, Entry] {
 	}
 }
 
-// Age says for how long the sidecar or the ensemble has been out of contact; 0 while the view follows.
+// Age says for how long the sidecar or the ensemble has been out of contact; 0 while the view follows. The view notices a silent sidecar
+// after SilenceTimeout, and counts from when it last heard of it.
 func (v *ConfigView) Age() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -36,22 +36,23 @@ type ConfigChange struct {
 }
 
 // Watch tells the state of some keys, whether they are there or not, and then what changes. It ends with an error, also
-// when ctx ends.
+// when ctx ends or the sidecar is away: what it has told may then be out of date.
 func (c *Config) Watch(ctx context.Context, key string, more ...string) iter.Seq2[ConfigEvent, error] {
-	return c.watch(ctx, &configv1.WatchRequest{Keys: append([]string{key}, more...)})
+	return c.watch(ctx, &configv1.WatchRequest{Keys: append([]string{key}, more...)}, unheard)
 }
 
 // WatchPrefix tells the state of all keys at and below a prefix of whole segments, all if it is empty, and then what changes.
-// It ends with an error, also when ctx ends.
+// It ends as Watch does.
 func (c *Config) WatchPrefix(ctx context.Context, prefix string) iter.Seq2[ConfigEvent, error] {
-	return c.watch(ctx, &configv1.WatchRequest{Prefix: prefix})
+	return c.watch(ctx, &configv1.WatchRequest{Prefix: prefix}, unheard)
 }
 
-func (c *Config) watch(ctx context.Context, request *configv1.WatchRequest) iter.Seq2[ConfigEvent, error] {
+func (c *Config) watch(ctx context.Context, request *configv1.WatchRequest, heard func()) iter.Seq2[ConfigEvent, error] {
+	request.Keepalive = watchKeepalive
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[configv1.WatchResponse], error) {
 		return c.stub.Watch(ctx, request)
 	}
-	return messages(ctx, open, eventFrom)
+	return messages(ctx, c.client.clock, open, eventFrom, heard)
 }
 
 // eventFrom reads a message; one of a kind that this client does not know is left out.

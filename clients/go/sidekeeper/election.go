@@ -113,9 +113,12 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[*Observatio
 		return &next, true
 	}
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[electionv1.WatchResponse], error) {
-		return c.elections().Watch(ctx, &electionv1.WatchRequest{Name: name})
+		return c.elections().Watch(ctx, &electionv1.WatchRequest{Name: name, Keepalive: watchKeepalive})
 	}
-	return reopened(ctx, func() iter.Seq2[*Observation, error] { return staleAtEnd(messages(ctx, open, news), &last) }, func() {})
+	watch := func() iter.Seq2[*Observation, error] {
+		return staleAtEnd(messages(ctx, c.clock, open, news, unheard), &last)
+	}
+	return reopened(ctx, watch, func() {})
 }
 
 // staleAtEnd says before the end of a watch that what it said last is stale.

@@ -64,6 +64,9 @@ func (c *SuspendedClock) alarm(at time.Duration) (<-chan time.Time, func() bool)
 	return ready, stop
 }
 
+// What waits for silence is tested in bubbles.
+func (*FakeClock) after(time.Duration, func()) func() bool { return func() bool { return true } }
+
 // Jump moves the clock on as Advance does, and rings no alarm.
 func (f *FakeClock) Jump(by time.Duration) {
 	f.mu.Lock()

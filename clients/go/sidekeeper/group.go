@@ -41,7 +41,7 @@ type GroupChange struct {
 	Joined, Left   []MemberReference
 	Changed        []MemberReference // their identity, owner, metadata or text is another now
 	ChangesOmitted bool              // those three are incomplete: they have no room, or members are omitted from this View or the one before
-	Stale          bool              // the ensemble is out of contact: the view may be old
+	Stale          bool              // the ensemble is out of contact, so that the view may be out of date
 }
 
 // A GroupEntry is one group in a list.
@@ -95,12 +95,12 @@ func (c *Client) GetGroup(ctx context.Context, group string) (*GroupView, error)
 }
 
 // WatchGroup shows the same as GetGroup, at once and whenever it has changed, with who joined and who left. It ends with an
-// error, also when ctx ends.
+// error, also when ctx ends or the sidecar is away: what it has shown may then be out of date.
 func (c *Client) WatchGroup(ctx context.Context, group string) iter.Seq2[*GroupChange, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[membershipv1.WatchResponse], error) {
-		return c.groups().Watch(ctx, &membershipv1.WatchRequest{Group: group})
+		return c.groups().Watch(ctx, &membershipv1.WatchRequest{Group: group, Keepalive: watchKeepalive})
 	}
-	return messages(ctx, open, groupChangeFrom)
+	return messages(ctx, c.clock, open, groupChangeFrom, unheard)
 }
 
 // ListGroups names the groups that have members or were made to stay, in the order of names; all, or those below a prefix

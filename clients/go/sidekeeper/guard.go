@@ -77,13 +77,14 @@ type CurrentToken struct {
 // it ends: with an error, also when ctx ends or the sidecar is away. What was told before is stale from then on.
 func (c *Client) WatchTokens(ctx context.Context, locks ...string) iter.Seq2[[]CurrentToken, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[fencingv1.WatchResponse], error) {
-		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks})
+		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks, Keepalive: watchKeepalive})
 	}
-	return messages(ctx, open, func(wire *fencingv1.WatchResponse) ([]CurrentToken, bool) {
+	from := func(wire *fencingv1.WatchResponse) ([]CurrentToken, bool) {
 		return each(wire.GetTokens(), func(of *fencingv1.CurrentToken) CurrentToken {
 			return CurrentToken{Lock: of.GetLock(), FencingToken: of.GetFencingToken(), Stale: of.GetStale()}
 		}), true
-	})
+	}
+	return messages(ctx, c.clock, open, from, unheard)
 }
 
 // Unguarded is ctx without the guards of Lock.Guard and Ticket.Guard.

@@ -37,12 +37,15 @@ func (o LockOptions) worthAnother(lead *Lock, err error) bool {
 }
 
 // WatchLeader says who holds the lock, or holds it first, and nil if it is free: at once and whenever that has changed, also across
-// restarts of the sidecar. It ends with an error, also when ctx ends.
+// restarts of the sidecar. It does not say when that may be out of date; Observe does. It ends with an error, also when ctx ends.
 func (c *Client) WatchLeader(ctx context.Context, name string) iter.Seq2[*Contender, error] {
 	views := reopened(ctx, func() iter.Seq2[*View, error] { return c.Watch(ctx, name) }, func() {})
 	return func(yield func(*Contender, error) bool) {
 		told := int64(-1)
 		for view, err := range views {
+			if err == nil && view.Stale {
+				continue
+			}
 			leader, token := first(view)
 			if (err != nil || token != told) && !yield(leader, err) {
 				return

@@ -1,11 +1,6 @@
 package sidekeeper
 
-import (
-	"context"
-	"iter"
-
-	"google.golang.org/grpc"
-)
+import "iter"
 
 const pageSize = 1000
 
@@ -35,27 +30,5 @@ func pages[Wire, Item any](from func(Wire) Item, next func(token string) ([]Wire
 				}
 			}
 		}
-	}
-}
-
-// messages reads a watch until its end, which is an error. A message of a kind that from does not know is left out.
-func messages[Wire, Item any](
-	ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[Wire], error), from func(*Wire) (item Item, known bool),
-) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		stream, err := open(ctx)
-		for err == nil {
-			var next *Wire
-			if next, err = stream.Recv(); err != nil {
-				break
-			}
-			if item, known := from(next); known && !yield(item, nil) {
-				return
-			}
-		}
-		var none Item
-		yield(none, fromStatus(err))
 	}
 }

@@ -19,6 +19,7 @@ type SemaphoreView struct {
 	Holders        []*PermitContender // in the order of their grants
 	Waiters        []*PermitContender // in the order of their turn
 	WaitersOmitted int                // how many waiters were left out because there are too many for one message
+	Stale          bool               // from WatchSemaphore: the ensemble is out of contact, so that the view may be out of date
 }
 
 // A PermitContender holds permits or waits for some.
@@ -92,14 +93,18 @@ func (c *Client) GetSemaphore(ctx context.Context, name string) (*SemaphoreView,
 	return semaphoreViewFrom(reply.GetView()), nil
 }
 
-// WatchSemaphore shows the same as GetSemaphore, at once and whenever it has changed. It ends with an error, also when ctx ends.
+// WatchSemaphore shows the same as GetSemaphore, at once and whenever it has changed. It ends with an error, also when ctx ends or the sidecar
+// is away: what it has shown may then be out of date.
 func (c *Client) WatchSemaphore(ctx context.Context, name string) iter.Seq2[*SemaphoreView, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[semaphorev1.WatchResponse], error) {
-		return c.semaphores().Watch(ctx, &semaphorev1.WatchRequest{Name: name})
+		return c.semaphores().Watch(ctx, &semaphorev1.WatchRequest{Name: name, Keepalive: watchKeepalive})
 	}
-	return messages(ctx, open, func(wire *semaphorev1.WatchResponse) (*SemaphoreView, bool) {
-		return semaphoreViewFrom(wire.GetView()), true
-	})
+	from := func(wire *semaphorev1.WatchResponse) (*SemaphoreView, bool) {
+		view := semaphoreViewFrom(wire.GetView())
+		view.Stale = wire.GetStale()
+		return view, true
+	}
+	return messages(ctx, c.clock, open, from, unheard)
 }
 
 // ListSemaphores names the semaphores, in the order of names; all, or those below a prefix of whole segments. An error ends it.

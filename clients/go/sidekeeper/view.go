@@ -20,6 +20,7 @@ type View struct {
 	Waiters        []*Contender // in the order of their turn
 	WaitersOmitted int          // how many waiters were left out because there are too many for one message
 	LostHold       *LostHold    // whose delay is kept, so that nobody holds the lock; nil if there is none
+	Stale          bool         // from Watch: the ensemble is out of contact, so that the view may be out of date
 }
 
 // A LostHold is a hold that has ended otherwise than by its holder's own hand, and whose delay is kept.
@@ -110,12 +111,18 @@ func (c *Client) Get(ctx context.Context, name string) (*View, error) {
 	return viewFrom(reply.GetView()), nil
 }
 
-// Watch shows the same as Get, at once and whenever it has changed. It ends with an error, also when ctx ends.
+// Watch shows the same as Get, at once and whenever it has changed. It ends with an error, also when ctx ends or the sidecar is away: what it
+// has shown may then be out of date.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[*View, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[lockv1.WatchResponse], error) {
-		return c.locks.Watch(ctx, &lockv1.WatchRequest{Name: name})
+		return c.locks.Watch(ctx, &lockv1.WatchRequest{Name: name, Keepalive: watchKeepalive})
 	}
-	return messages(ctx, open, func(wire *lockv1.WatchResponse) (*View, bool) { return viewFrom(wire.GetView()), true })
+	from := func(wire *lockv1.WatchResponse) (*View, bool) {
+		view := viewFrom(wire.GetView())
+		view.Stale = wire.GetStale()
+		return view, true
+	}
+	return messages(ctx, c.clock, open, from, unheard)
 }
 
 // List names the locks that are held or waited for, in the order of names; all, or those below a prefix of whole
