@@ -149,10 +149,10 @@ async def _events(stub: Any, request: config_pb2.WatchRequest) -> AsyncGenerator
     state: list[ConfigChange] = []
     stale = False
     async for message in _transport.reopened(stub.Watch, request):
-        if message is None:  # the stream has ended and begins anew
+        if isinstance(message, _transport.Away):
             state = []
             if not stale:
-                yield ConfigEvent(ConfigEventKind.STALE)
+                yield ConfigEvent(ConfigEventKind.STALE, age=message.silent)
             stale = True
             continue
         match message.WhichOneof("event"):
@@ -198,8 +198,8 @@ class ConfigView(Mapping[str, Entry]):
         return len(self._entries)
 
     def age(self) -> float:
-        """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. In a forked
-        child it is infinite."""
+        """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. A silent sidecar is
+        noticed after 15 seconds, and the age counts from when it was last heard. In a forked child it is infinite."""
         if _fork.here() != self._home:
             return math.inf
         return 0.0 if self._stale_since is None else _clock.now() - self._stale_since
@@ -225,7 +225,7 @@ class ConfigView(Mapping[str, Entry]):
 
     def _take(self, event: ConfigEvent) -> None:
         if event.kind is ConfigEventKind.STALE:
-            self._stale_since = _clock.before()
+            self._stale_since = _clock.before() - event.age
             return
         if event.kind is ConfigEventKind.STATE:
             self._entries = {}

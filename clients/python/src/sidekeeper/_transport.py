@@ -7,13 +7,14 @@ import ipaddress
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import grpc
 import grpc.aio
 
-from sidekeeper import _fork
+from sidekeeper import _clock, _fork
 from sidekeeper._errors import (
     EnsembleUnreachableError,
     LeaseClosedError,
@@ -24,6 +25,7 @@ from sidekeeper._errors import (
     SidekeeperError,
     from_status,
 )
+from sidekeeper._types import GroupView, LockView, SemaphoreView
 
 DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock"
 """The default address of a sidecar."""
@@ -39,6 +41,10 @@ ABSENCE_TIMEOUT = 10.0
 
 ANSWER_TIME = 2.0
 """Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never."""
+
+SILENCE_TIMEOUT = 15.0
+"""Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for three messages in this time. A sidecar
+that sends no keepalives, as an older one, is never taken for silent."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
 # a sidecar that was restarted. Each client has a connection of its own.
@@ -65,6 +71,7 @@ END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # which the type stubs do
 
 Message = TypeVar("Message", covariant=True)
 T = TypeVar("T")
+View = TypeVar("View", LockView, SemaphoreView, GroupView)
 
 
 class Stream(Protocol[Message]):
@@ -233,13 +240,17 @@ async def answered(wait: float | None, waiting: Awaitable[T]) -> T:
     """Ends what waits for so many seconds if the sidecar does not answer soon after; None and 0 say nothing of how long that takes."""
     if not wait:
         return await waiting
+    return await _within(wait + ANSWER_TIME, waiting, "the sidecar does not answer")
+
+
+async def _within(timeout: float | None, waiting: Awaitable[T], otherwise: str) -> T:
     try:
-        async with asyncio.timeout(wait + ANSWER_TIME):
+        async with asyncio.timeout(timeout):
             return await waiting
     except TimeoutError as error:
         if isinstance(error, SidekeeperError):
             raise
-        raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar does not answer") from None
+        raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, otherwise) from None
 
 
 def is_transient(error: SidekeeperError) -> bool:
@@ -271,12 +282,43 @@ async def next_of(stream: Stream[Any]) -> Any:
     return None
 
 
-async def messages(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
-    """What a stream that has no end of its own sends. Raises SidekeeperError, also at an end with OK."""
+class Heard:
+    """When the sidecar was last heard on one stream, if it sends keepalives there."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+
+    def note(self, message: Any) -> None:
+        if self._at is not None or message.HasField("keepalive"):
+            self._at = _clock.before()
+
+    def timeout(self) -> float | None:
+        """For how many seconds the next message is waited for; None is for ever."""
+        return None if self._at is None else SILENCE_TIMEOUT
+
+    def ago(self) -> float:
+        """For how many seconds it has not been heard; 0 if that is unknown."""
+        return 0.0 if self._at is None else _clock.now() - self._at
+
+
+@dataclass(frozen=True)
+class Away:
+    """The end of a watch that is opened again."""
+
+    silent: float
+    """For how many seconds the sidecar had not been heard; 0 if that is unknown."""
+
+
+async def messages(method: Callable[..., Any], request: Any, heard: Heard | None = None) -> AsyncIterator[Any]:
+    """What a watch sends. Raises SidekeeperError, also at an end with OK, or if the sidecar falls silent."""
+    heard = heard or Heard()
+    request.keepalive.FromMilliseconds(int(SILENCE_TIMEOUT * 1000 / 3))
     stream, home = start(method, request), _fork.here()
     try:
-        while (message := await next_of(stream)) is not None:
-            yield message
+        while (message := await _within(heard.timeout(), next_of(stream), "the sidecar is silent")) is not None:
+            heard.note(message)
+            if not message.HasField("keepalive"):
+                yield message
             _fork.refuse_if_forked(home)
         raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream")
     finally:
@@ -284,19 +326,33 @@ async def messages(method: Callable[..., Any], request: object) -> AsyncIterator
             stream.cancel()
 
 
-async def reopened(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
-    """What a stream sends that is opened again when the sidecar or the ensemble is away; None each time it has ended so."""
+async def reopened(method: Callable[..., Any], request: Any) -> AsyncIterator[Any]:
+    """What a watch sends that is opened again when the sidecar or the ensemble is away; Away each time it has ended so."""
     backoff = Backoff()
     while True:
+        heard = Heard()
         try:
-            async for message in messages(method, request):
+            async for message in messages(method, request, heard):
                 backoff.reset()
                 yield message
         except SidekeeperError as error:
             if not is_transient(error):
                 raise
-        yield None
+        yield Away(heard.ago())
         await asyncio.sleep(backoff.next())
+
+
+async def views(method: Callable[..., Any], request: Any, of: Callable[[Any, bool], View]) -> AsyncGenerator[View]:
+    """What a watch of views shows, also across restarts of the sidecar. While the sidecar is away, the last view is stale."""
+    last: View | None = None
+    async for message in reopened(method, request):
+        if not isinstance(message, Away):
+            last = of(message.view, message.stale)
+        elif last is None or last.stale:
+            continue
+        else:
+            last = replace(last, stale=True)
+        yield last
 
 
 async def pages(method: Callable[..., Any], request: Any, field: str) -> AsyncIterator[Any]:

@@ -315,11 +315,13 @@ class SemaphoreView:
     """How many of them are held; more than limit after it has shrunk."""
     holders: tuple[PermitContender, ...]
     waiters: tuple[PermitContender, ...]
+    stale: bool = False
+    """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
 
     @staticmethod
-    def _of(wire: semaphore_pb2.View) -> SemaphoreView:
+    def _of(wire: semaphore_pb2.View, stale: bool = False) -> SemaphoreView:
         holders, waiters = tuple(map(PermitContender._of, wire.holders)), tuple(map(PermitContender._of, wire.waiters))
-        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters)
+        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters, stale)
 
 
 @dataclass(frozen=True)
@@ -329,10 +331,12 @@ class LockView:
     name: str
     holders: tuple[Contender, ...]
     waiters: tuple[Contender, ...]
+    stale: bool = False
+    """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
 
     @staticmethod
-    def _of(wire: lock_pb2.View) -> LockView:
-        return LockView(wire.name, tuple(map(Contender._of, wire.holders)), tuple(map(Contender._of, wire.waiters)))
+    def _of(wire: lock_pb2.View, stale: bool = False) -> LockView:
+        return LockView(wire.name, tuple(map(Contender._of, wire.holders)), tuple(map(Contender._of, wire.waiters)), stale)
 
 
 @dataclass(frozen=True)
@@ -392,7 +396,7 @@ class GroupView:
     group: str
     members: Mapping[str, GroupMember]
     stale: bool = False
-    """Whether contact with the ensemble is lost, so that this may be out of date."""
+    """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
 
     def pick(self, key: str) -> GroupMember | None:
         """The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998).
@@ -470,6 +474,8 @@ class ConfigEvent:
     kind: ConfigEventKind
     changes: tuple[ConfigChange, ...] = ()
     """With STATE and CHANGED."""
+    age: float = 0.0
+    """With STALE: for how many seconds the sidecar had not been heard when that was noticed; 0 if that is unknown."""
 
 
 def seconds(duration: Duration) -> float:

@@ -190,16 +190,18 @@ class Client:
         reply = await _transport.call_idempotent(self._locks.Get, lock_pb2.GetRequest(name=name))
         return LockView._of(reply.view)
 
-    async def watch_lock(self, name: str) -> AsyncGenerator[LockView]:
-        """Yields what get_lock returns, at once and after every change, also across restarts of the sidecar."""
-        async for message in _transport.reopened(self._locks.Watch, lock_pb2.WatchRequest(name=name)):
-            if message is not None:
-                yield LockView._of(message.view)
+    def watch_lock(self, name: str) -> AsyncGenerator[LockView]:
+        """Yields what get_lock returns, at once and after every change, also across restarts of the sidecar. Until the sidecar and the
+        ensemble are back, the last view is stale, and is yielded again as such."""
+        return _transport.views(self._locks.Watch, lock_pb2.WatchRequest(name=name), LockView._of)
 
     async def watch_leader(self, name: str) -> AsyncGenerator[Contender | None]:
-        """Yields the first holder of the lock, None if it is free, at once and after every change."""
+        """Yields the first holder of the lock, None if it is free, at once and after every change. It does not say when that may be out of
+        date; observe does."""
         seen: list[Contender | None] = []
         async for view in self.watch_lock(name):
+            if view.stale:
+                continue
             leader = view.holders[0] if view.holders else None
             token = leader.fencing_token if leader else None
             if not seen or token != (seen[0].fencing_token if seen[0] else None):
@@ -262,11 +264,10 @@ class Client:
         reply = await _transport.call_idempotent(self._semaphores.Get, semaphore_pb2.GetRequest(name=name))
         return SemaphoreView._of(reply.view)
 
-    async def watch_semaphore(self, name: str) -> AsyncGenerator[SemaphoreView]:
-        """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar."""
-        async for message in _transport.reopened(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name)):
-            if message is not None:
-                yield SemaphoreView._of(message.view)
+    def watch_semaphore(self, name: str) -> AsyncGenerator[SemaphoreView]:
+        """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar. Stale as in
+        watch_lock."""
+        return _transport.views(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name), SemaphoreView._of)
 
     async def set_barrier(self, name: str) -> None:
         """Sets a barrier, at which await_barrier waits until it is removed. Setting it again does nothing."""
@@ -321,7 +322,7 @@ class Client:
         until it is back, what was yielded is stale. After a term, it never yields an earlier one."""
         observer = Observer()
         async for message in _transport.reopened(self._elections.Watch, election_pb2.WatchRequest(name=name)):
-            if (observed := observer.learn(message)) is not None:
+            if (observed := observer.learn(None if isinstance(message, _transport.Away) else message)) is not None:
                 yield observed
 
     async def transfer_leadership(self, name: str, to: str, *, reason: str = "", grace: float | None = None) -> None:
@@ -401,8 +402,6 @@ class Client:
         reply = await _transport.call_idempotent(self._groups.Get, membership_pb2.GetRequest(group=group))
         return GroupView._of(reply.view)
 
-    async def watch_group(self, group: str) -> AsyncGenerator[GroupView]:
-        """Yields what get_group returns, at once and after every change, also across restarts of the sidecar."""
-        async for message in _transport.reopened(self._groups.Watch, membership_pb2.WatchRequest(group=group)):
-            if message is not None:
-                yield GroupView._of(message.view, message.stale)
+    def watch_group(self, group: str) -> AsyncGenerator[GroupView]:
+        """Yields what get_group returns, at once and after every change, also across restarts of the sidecar. Stale as in watch_lock."""
+        return _transport.views(self._groups.Watch, membership_pb2.WatchRequest(group=group), GroupView._of)

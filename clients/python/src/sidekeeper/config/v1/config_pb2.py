@@ -22,10 +22,11 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x85\x01\n\x05\x45ntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x05value\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x14\n\x08revision\x18\x05 \x01(\x03\x42\x02\x30\x01\x12\x1c\n\x10\x63reated_revision\x18\x06 \x01(\x03\x42\x02\x30\x01\x42\t\n\x07\x63ontent\"^\n\x0cPrecondition\x12\x11\n\x07version\x18\x01 \x01(\x05H\x00\x12\x18\n\x0emust_not_exist\x18\x02 \x01(\x08H\x00\x12\x14\n\nmust_exist\x18\x03 \x01(\x08H\x00\x42\x0b\n\tcondition\"b\n\nGetRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x0b\x63onsistency\x18\x02 \x01(\x0e\x32!.sidekeeper.config.v1.Consistency\x12\x0f\n\x07\x61s_text\x18\x03 \x01(\x08\"9\n\x0bGetResponse\x12*\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.config.v1.Entry\"\xaa\x01\n\nPutRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x05value\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12\x38\n\x0cprecondition\x18\x04 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\x12)\n\x06guards\x18\x05 \x03(\x0b\x32\x19.sidekeeper.hold.v1.GuardB\t\n\x07\x63ontent\"4\n\x0bPutResponse\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x14\n\x08revision\x18\x02 \x01(\x03\x42\x02\x30\x01\"\x94\x01\n\rDeleteRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x38\n\x0cprecondition\x18\x02 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\x12\x11\n\trecursive\x18\x03 \x01(\x08\x12)\n\x06guards\x18\x04 \x03(\x0b\x32\x19.sidekeeper.hold.v1.Guard\"!\n\x0e\x44\x65leteResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x05\"U\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0f\n\x07\x61s_text\x18\x04 \x01(\x08\"U\n\x0cListResponse\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1b.sidekeeper.config.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"o\n\rCommitRequest\x12\x33\n\noperations\x18\x01 \x03(\x0b\x32\x1f.sidekeeper.config.v1.Operation\x12)\n\x06guards\x18\x02 \x03(\x0b\x32\x19.sidekeeper.hold.v1.Guard\"\xb5\x01\n\tOperation\x12/\n\x03put\x18\x01 \x01(\x0b\x32 .sidekeeper.config.v1.PutRequestH\x00\x12\x35\n\x06\x64\x65lete\x18\x02 \x01(\x0b\x32#.sidekeeper.config.v1.DeleteRequestH\x00\x12\x33\n\x05\x63heck\x18\x03 \x01(\x0b\x32\".sidekeeper.config.v1.CheckRequestH\x00\x42\x0b\n\toperation\"U\n\x0c\x43heckRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x38\n\x0cprecondition\x18\x02 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\"?\n\x0e\x43ommitResponse\x12-\n\x07results\x18\x01 \x03(\x0b\x32\x1c.sidekeeper.config.v1.Result\"/\n\x06Result\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x14\n\x08revision\x18\x02 \x01(\x03\x42\x02\x30\x01\"=\n\x0cWatchRequest\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12\x0e\n\x06prefix\x18\x02 \x01(\t\x12\x0f\n\x07\x61s_text\x18\x03 \x01(\x08\"\x86\x02\n\rWatchResponse\x12\x30\n\x07\x65ntries\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.config.v1.EntriesH\x00\x12.\n\x06synced\x18\x02 \x01(\x0b\x32\x1c.sidekeeper.config.v1.SyncedH\x00\x12\x30\n\x07\x63hanges\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.config.v1.ChangesH\x00\x12*\n\x05stale\x18\x04 \x01(\x0b\x32\x19.sidekeeper.hold.v1.StaleH\x00\x12,\n\x05\x66resh\x18\x05 \x01(\x0b\x32\x1b.sidekeeper.config.v1.FreshH\x00\x42\x07\n\x05\x65vent\"7\n\x07\x45ntries\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1b.sidekeeper.config.v1.Entry\"\x08\n\x06Synced\"8\n\x07\x43hanges\x12-\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x1c.sidekeeper.config.v1.Change\"r\n\x06\x43hange\x12,\n\x03put\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.config.v1.WrittenH\x00\x12\x30\n\x07\x64\x65leted\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.config.v1.DeletedH\x00\x42\x08\n\x06\x63hange\"[\n\x07Written\x12*\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.config.v1.Entry\x12\x11\n\tcoalesced\x18\x02 \x01(\x08\x12\x11\n\trecreated\x18\x03 \x01(\x08\"\x16\n\x07\x44\x65leted\x12\x0b\n\x03key\x18\x01 \x01(\t\"\x07\n\x05\x46resh*_\n\x0b\x43onsistency\x12\x1b\n\x17\x43ONSISTENCY_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONSISTENCY_LOCAL\x10\x01\x12\x1c\n\x18\x43ONSISTENCY_LINEARIZABLE\x10\x02\x32\xf4\x03\n\rConfigService\x12J\n\x03Get\x12 .sidekeeper.config.v1.GetRequest\x1a!.sidekeeper.config.v1.GetResponse\x12J\n\x03Put\x12 .sidekeeper.config.v1.PutRequest\x1a!.sidekeeper.config.v1.PutResponse\x12S\n\x06\x44\x65lete\x12#.sidekeeper.config.v1.DeleteRequest\x1a$.sidekeeper.config.v1.DeleteResponse\x12M\n\x04List\x12!.sidekeeper.config.v1.ListRequest\x1a\".sidekeeper.config.v1.ListResponse\x12S\n\x06\x43ommit\x12#.sidekeeper.config.v1.CommitRequest\x1a$.sidekeeper.config.v1.CommitResponse\x12R\n\x05Watch\x12\".sidekeeper.config.v1.WatchRequest\x1a#.sidekeeper.config.v1.WatchResponse0\x01\x42_\n\x17io.sidekeeper.config.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1;configv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x85\x01\n\x05\x45ntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x05value\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x14\n\x08revision\x18\x05 \x01(\x03\x42\x02\x30\x01\x12\x1c\n\x10\x63reated_revision\x18\x06 \x01(\x03\x42\x02\x30\x01\x42\t\n\x07\x63ontent\"^\n\x0cPrecondition\x12\x11\n\x07version\x18\x01 \x01(\x05H\x00\x12\x18\n\x0emust_not_exist\x18\x02 \x01(\x08H\x00\x12\x14\n\nmust_exist\x18\x03 \x01(\x08H\x00\x42\x0b\n\tcondition\"b\n\nGetRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x0b\x63onsistency\x18\x02 \x01(\x0e\x32!.sidekeeper.config.v1.Consistency\x12\x0f\n\x07\x61s_text\x18\x03 \x01(\x08\"9\n\x0bGetResponse\x12*\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.config.v1.Entry\"\xaa\x01\n\nPutRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x05value\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12\x38\n\x0cprecondition\x18\x04 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\x12)\n\x06guards\x18\x05 \x03(\x0b\x32\x19.sidekeeper.hold.v1.GuardB\t\n\x07\x63ontent\"4\n\x0bPutResponse\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x14\n\x08revision\x18\x02 \x01(\x03\x42\x02\x30\x01\"\x94\x01\n\rDeleteRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x38\n\x0cprecondition\x18\x02 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\x12\x11\n\trecursive\x18\x03 \x01(\x08\x12)\n\x06guards\x18\x04 \x03(\x0b\x32\x19.sidekeeper.hold.v1.Guard\"!\n\x0e\x44\x65leteResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x05\"U\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0f\n\x07\x61s_text\x18\x04 \x01(\x08\"U\n\x0cListResponse\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1b.sidekeeper.config.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"o\n\rCommitRequest\x12\x33\n\noperations\x18\x01 \x03(\x0b\x32\x1f.sidekeeper.config.v1.Operation\x12)\n\x06guards\x18\x02 \x03(\x0b\x32\x19.sidekeeper.hold.v1.Guard\"\xb5\x01\n\tOperation\x12/\n\x03put\x18\x01 \x01(\x0b\x32 .sidekeeper.config.v1.PutRequestH\x00\x12\x35\n\x06\x64\x65lete\x18\x02 \x01(\x0b\x32#.sidekeeper.config.v1.DeleteRequestH\x00\x12\x33\n\x05\x63heck\x18\x03 \x01(\x0b\x32\".sidekeeper.config.v1.CheckRequestH\x00\x42\x0b\n\toperation\"U\n\x0c\x43heckRequest\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x38\n\x0cprecondition\x18\x02 \x01(\x0b\x32\".sidekeeper.config.v1.Precondition\"?\n\x0e\x43ommitResponse\x12-\n\x07results\x18\x01 \x03(\x0b\x32\x1c.sidekeeper.config.v1.Result\"/\n\x06Result\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x14\n\x08revision\x18\x02 \x01(\x03\x42\x02\x30\x01\"k\n\x0cWatchRequest\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12\x0e\n\x06prefix\x18\x02 \x01(\t\x12\x0f\n\x07\x61s_text\x18\x03 \x01(\x08\x12,\n\tkeepalive\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xba\x02\n\rWatchResponse\x12\x30\n\x07\x65ntries\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.config.v1.EntriesH\x00\x12.\n\x06synced\x18\x02 \x01(\x0b\x32\x1c.sidekeeper.config.v1.SyncedH\x00\x12\x30\n\x07\x63hanges\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.config.v1.ChangesH\x00\x12*\n\x05stale\x18\x04 \x01(\x0b\x32\x19.sidekeeper.hold.v1.StaleH\x00\x12,\n\x05\x66resh\x18\x05 \x01(\x0b\x32\x1b.sidekeeper.config.v1.FreshH\x00\x12\x32\n\tkeepalive\x18\x06 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"7\n\x07\x45ntries\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1b.sidekeeper.config.v1.Entry\"\x08\n\x06Synced\"8\n\x07\x43hanges\x12-\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x1c.sidekeeper.config.v1.Change\"r\n\x06\x43hange\x12,\n\x03put\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.config.v1.WrittenH\x00\x12\x30\n\x07\x64\x65leted\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.config.v1.DeletedH\x00\x42\x08\n\x06\x63hange\"[\n\x07Written\x12*\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.config.v1.Entry\x12\x11\n\tcoalesced\x18\x02 \x01(\x08\x12\x11\n\trecreated\x18\x03 \x01(\x08\"\x16\n\x07\x44\x65leted\x12\x0b\n\x03key\x18\x01 \x01(\t\"\x07\n\x05\x46resh*_\n\x0b\x43onsistency\x12\x1b\n\x17\x43ONSISTENCY_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONSISTENCY_LOCAL\x10\x01\x12\x1c\n\x18\x43ONSISTENCY_LINEARIZABLE\x10\x02\x32\xf4\x03\n\rConfigService\x12J\n\x03Get\x12 .sidekeeper.config.v1.GetRequest\x1a!.sidekeeper.config.v1.GetResponse\x12J\n\x03Put\x12 .sidekeeper.config.v1.PutRequest\x1a!.sidekeeper.config.v1.PutResponse\x12S\n\x06\x44\x65lete\x12#.sidekeeper.config.v1.DeleteRequest\x1a$.sidekeeper.config.v1.DeleteResponse\x12M\n\x04List\x12!.sidekeeper.config.v1.ListRequest\x1a\".sidekeeper.config.v1.ListResponse\x12S\n\x06\x43ommit\x12#.sidekeeper.config.v1.CommitRequest\x1a$.sidekeeper.config.v1.CommitResponse\x12R\n\x05Watch\x12\".sidekeeper.config.v1.WatchRequest\x1a#.sidekeeper.config.v1.WatchResponse0\x01\x42_\n\x17io.sidekeeper.config.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1;configv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,56 +42,56 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUTRESPONSE'].fields_by_name['revision']._serialized_options = b'0\001'
   _globals['_RESULT'].fields_by_name['revision']._loaded_options = None
   _globals['_RESULT'].fields_by_name['revision']._serialized_options = b'0\001'
-  _globals['_CONSISTENCY']._serialized_start=2261
-  _globals['_CONSISTENCY']._serialized_end=2356
-  _globals['_ENTRY']._serialized_start=91
-  _globals['_ENTRY']._serialized_end=224
-  _globals['_PRECONDITION']._serialized_start=226
-  _globals['_PRECONDITION']._serialized_end=320
-  _globals['_GETREQUEST']._serialized_start=322
-  _globals['_GETREQUEST']._serialized_end=420
-  _globals['_GETRESPONSE']._serialized_start=422
-  _globals['_GETRESPONSE']._serialized_end=479
-  _globals['_PUTREQUEST']._serialized_start=482
-  _globals['_PUTREQUEST']._serialized_end=652
-  _globals['_PUTRESPONSE']._serialized_start=654
-  _globals['_PUTRESPONSE']._serialized_end=706
-  _globals['_DELETEREQUEST']._serialized_start=709
-  _globals['_DELETEREQUEST']._serialized_end=857
-  _globals['_DELETERESPONSE']._serialized_start=859
-  _globals['_DELETERESPONSE']._serialized_end=892
-  _globals['_LISTREQUEST']._serialized_start=894
-  _globals['_LISTREQUEST']._serialized_end=979
-  _globals['_LISTRESPONSE']._serialized_start=981
-  _globals['_LISTRESPONSE']._serialized_end=1066
-  _globals['_COMMITREQUEST']._serialized_start=1068
-  _globals['_COMMITREQUEST']._serialized_end=1179
-  _globals['_OPERATION']._serialized_start=1182
-  _globals['_OPERATION']._serialized_end=1363
-  _globals['_CHECKREQUEST']._serialized_start=1365
-  _globals['_CHECKREQUEST']._serialized_end=1450
-  _globals['_COMMITRESPONSE']._serialized_start=1452
-  _globals['_COMMITRESPONSE']._serialized_end=1515
-  _globals['_RESULT']._serialized_start=1517
-  _globals['_RESULT']._serialized_end=1564
-  _globals['_WATCHREQUEST']._serialized_start=1566
-  _globals['_WATCHREQUEST']._serialized_end=1627
-  _globals['_WATCHRESPONSE']._serialized_start=1630
-  _globals['_WATCHRESPONSE']._serialized_end=1892
-  _globals['_ENTRIES']._serialized_start=1894
-  _globals['_ENTRIES']._serialized_end=1949
-  _globals['_SYNCED']._serialized_start=1951
-  _globals['_SYNCED']._serialized_end=1959
-  _globals['_CHANGES']._serialized_start=1961
-  _globals['_CHANGES']._serialized_end=2017
-  _globals['_CHANGE']._serialized_start=2019
-  _globals['_CHANGE']._serialized_end=2133
-  _globals['_WRITTEN']._serialized_start=2135
-  _globals['_WRITTEN']._serialized_end=2226
-  _globals['_DELETED']._serialized_start=2228
-  _globals['_DELETED']._serialized_end=2250
-  _globals['_FRESH']._serialized_start=2252
-  _globals['_FRESH']._serialized_end=2259
-  _globals['_CONFIGSERVICE']._serialized_start=2359
-  _globals['_CONFIGSERVICE']._serialized_end=2859
+  _globals['_CONSISTENCY']._serialized_start=2391
+  _globals['_CONSISTENCY']._serialized_end=2486
+  _globals['_ENTRY']._serialized_start=123
+  _globals['_ENTRY']._serialized_end=256
+  _globals['_PRECONDITION']._serialized_start=258
+  _globals['_PRECONDITION']._serialized_end=352
+  _globals['_GETREQUEST']._serialized_start=354
+  _globals['_GETREQUEST']._serialized_end=452
+  _globals['_GETRESPONSE']._serialized_start=454
+  _globals['_GETRESPONSE']._serialized_end=511
+  _globals['_PUTREQUEST']._serialized_start=514
+  _globals['_PUTREQUEST']._serialized_end=684
+  _globals['_PUTRESPONSE']._serialized_start=686
+  _globals['_PUTRESPONSE']._serialized_end=738
+  _globals['_DELETEREQUEST']._serialized_start=741
+  _globals['_DELETEREQUEST']._serialized_end=889
+  _globals['_DELETERESPONSE']._serialized_start=891
+  _globals['_DELETERESPONSE']._serialized_end=924
+  _globals['_LISTREQUEST']._serialized_start=926
+  _globals['_LISTREQUEST']._serialized_end=1011
+  _globals['_LISTRESPONSE']._serialized_start=1013
+  _globals['_LISTRESPONSE']._serialized_end=1098
+  _globals['_COMMITREQUEST']._serialized_start=1100
+  _globals['_COMMITREQUEST']._serialized_end=1211
+  _globals['_OPERATION']._serialized_start=1214
+  _globals['_OPERATION']._serialized_end=1395
+  _globals['_CHECKREQUEST']._serialized_start=1397
+  _globals['_CHECKREQUEST']._serialized_end=1482
+  _globals['_COMMITRESPONSE']._serialized_start=1484
+  _globals['_COMMITRESPONSE']._serialized_end=1547
+  _globals['_RESULT']._serialized_start=1549
+  _globals['_RESULT']._serialized_end=1596
+  _globals['_WATCHREQUEST']._serialized_start=1598
+  _globals['_WATCHREQUEST']._serialized_end=1705
+  _globals['_WATCHRESPONSE']._serialized_start=1708
+  _globals['_WATCHRESPONSE']._serialized_end=2022
+  _globals['_ENTRIES']._serialized_start=2024
+  _globals['_ENTRIES']._serialized_end=2079
+  _globals['_SYNCED']._serialized_start=2081
+  _globals['_SYNCED']._serialized_end=2089
+  _globals['_CHANGES']._serialized_start=2091
+  _globals['_CHANGES']._serialized_end=2147
+  _globals['_CHANGE']._serialized_start=2149
+  _globals['_CHANGE']._serialized_end=2263
+  _globals['_WRITTEN']._serialized_start=2265
+  _globals['_WRITTEN']._serialized_end=2356
+  _globals['_DELETED']._serialized_start=2358
+  _globals['_DELETED']._serialized_end=2380
+  _globals['_FRESH']._serialized_start=2382
+  _globals['_FRESH']._serialized_end=2389
+  _globals['_CONFIGSERVICE']._serialized_start=2489
+  _globals['_CONFIGSERVICE']._serialized_end=2989
 # @@protoc_insertion_point(module_scope)

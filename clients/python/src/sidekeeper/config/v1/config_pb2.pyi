@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -160,28 +163,32 @@ class Result(_message.Message):
     def __init__(self, version: _Optional[int] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("keys", "prefix", "as_text")
+    __slots__ = ("keys", "prefix", "as_text", "keepalive")
     KEYS_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
     AS_TEXT_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     keys: _containers.RepeatedScalarFieldContainer[str]
     prefix: str
     as_text: bool
-    def __init__(self, keys: _Optional[_Iterable[str]] = ..., prefix: _Optional[str] = ..., as_text: bool = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, keys: _Optional[_Iterable[str]] = ..., prefix: _Optional[str] = ..., as_text: bool = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("entries", "synced", "changes", "stale", "fresh")
+    __slots__ = ("entries", "synced", "changes", "stale", "fresh", "keepalive")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     SYNCED_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
     FRESH_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     entries: Entries
     synced: Synced
     changes: Changes
     stale: _hold_pb2.Stale
     fresh: Fresh
-    def __init__(self, entries: _Optional[_Union[Entries, _Mapping]] = ..., synced: _Optional[_Union[Synced, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ..., fresh: _Optional[_Union[Fresh, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, entries: _Optional[_Union[Entries, _Mapping]] = ..., synced: _Optional[_Union[Synced, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ..., fresh: _Optional[_Union[Fresh, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Entries(_message.Message):
     __slots__ = ("entries",)

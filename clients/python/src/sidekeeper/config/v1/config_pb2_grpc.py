@@ -179,7 +179,7 @@ class ConfigServiceServicer(object):
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): keys, prefix or keepalive break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -178,20 +178,24 @@ class GetResponse(_message.Message):
     def __init__(self, leader: _Optional[_Union[Leader, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., candidates_omitted: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "keepalive")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("leader", "vacant", "stale")
+    __slots__ = ("leader", "vacant", "stale", "keepalive")
     LEADER_FIELD_NUMBER: _ClassVar[int]
     VACANT_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     leader: Leader
     vacant: Vacant
     stale: _hold_pb2.Stale
-    def __init__(self, leader: _Optional[_Union[Leader, _Mapping]] = ..., vacant: _Optional[_Union[Vacant, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, leader: _Optional[_Union[Leader, _Mapping]] = ..., vacant: _Optional[_Union[Vacant, _Mapping]] = ..., stale: _Optional[_Union[_hold_pb2.Stale, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Vacant(_message.Message):
     __slots__ = ()

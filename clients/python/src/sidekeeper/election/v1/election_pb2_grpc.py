@@ -181,7 +181,7 @@ class ElectionServiceServicer(object):
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

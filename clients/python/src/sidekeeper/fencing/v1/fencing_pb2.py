@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from sidekeeper.config.v1 import config_pb2 as sidekeeper_dot_config_dot_v1_dot_config__pb2
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#sidekeeper/fencing/v1/fencing.proto\x12\x15sidekeeper.fencing.v1\x1a!sidekeeper/config/v1/config.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"s\n\rVerifyRequest\x12*\n\x06ticket\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.Ticket\x12\x36\n\x0b\x63onsistency\x18\x02 \x01(\x0e\x32!.sidekeeper.config.v1.Consistency\"9\n\x0eVerifyResponse\x12\x0c\n\x04held\x18\x01 \x01(\x08\x12\x19\n\rcurrent_token\x18\x02 \x01(\x03\x42\x02\x30\x01\"\x1d\n\x0cWatchRequest\x12\r\n\x05locks\x18\x01 \x03(\t\"D\n\rWatchResponse\x12\x33\n\x06tokens\x18\x01 \x03(\x0b\x32#.sidekeeper.fencing.v1.CurrentToken\"F\n\x0c\x43urrentToken\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05stale\x18\x03 \x01(\x08\x32\xbd\x01\n\x0e\x46\x65ncingService\x12U\n\x06Verify\x12$.sidekeeper.fencing.v1.VerifyRequest\x1a%.sidekeeper.fencing.v1.VerifyResponse\x12T\n\x05Watch\x12#.sidekeeper.fencing.v1.WatchRequest\x1a$.sidekeeper.fencing.v1.WatchResponse0\x01\x42\x62\n\x18io.sidekeeper.fencing.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1;fencingv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#sidekeeper/fencing/v1/fencing.proto\x12\x15sidekeeper.fencing.v1\x1a\x1egoogle/protobuf/duration.proto\x1a!sidekeeper/config/v1/config.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"s\n\rVerifyRequest\x12*\n\x06ticket\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.Ticket\x12\x36\n\x0b\x63onsistency\x18\x02 \x01(\x0e\x32!.sidekeeper.config.v1.Consistency\"9\n\x0eVerifyResponse\x12\x0c\n\x04held\x18\x01 \x01(\x08\x12\x19\n\rcurrent_token\x18\x02 \x01(\x03\x42\x02\x30\x01\"K\n\x0cWatchRequest\x12\r\n\x05locks\x18\x01 \x03(\t\x12,\n\tkeepalive\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"v\n\rWatchResponse\x12\x33\n\x06tokens\x18\x01 \x03(\x0b\x32#.sidekeeper.fencing.v1.CurrentToken\x12\x30\n\tkeepalive\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.Keepalive\"F\n\x0c\x43urrentToken\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05stale\x18\x03 \x01(\x08\x32\xbd\x01\n\x0e\x46\x65ncingService\x12U\n\x06Verify\x12$.sidekeeper.fencing.v1.VerifyRequest\x1a%.sidekeeper.fencing.v1.VerifyResponse\x12T\n\x05Watch\x12#.sidekeeper.fencing.v1.WatchRequest\x1a$.sidekeeper.fencing.v1.WatchResponse0\x01\x42\x62\n\x18io.sidekeeper.fencing.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1;fencingv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,16 +39,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VERIFYRESPONSE'].fields_by_name['current_token']._serialized_options = b'0\001'
   _globals['_CURRENTTOKEN'].fields_by_name['fencing_token']._loaded_options = None
   _globals['_CURRENTTOKEN'].fields_by_name['fencing_token']._serialized_options = b'0\001'
-  _globals['_VERIFYREQUEST']._serialized_start=128
-  _globals['_VERIFYREQUEST']._serialized_end=243
-  _globals['_VERIFYRESPONSE']._serialized_start=245
-  _globals['_VERIFYRESPONSE']._serialized_end=302
-  _globals['_WATCHREQUEST']._serialized_start=304
-  _globals['_WATCHREQUEST']._serialized_end=333
-  _globals['_WATCHRESPONSE']._serialized_start=335
-  _globals['_WATCHRESPONSE']._serialized_end=403
-  _globals['_CURRENTTOKEN']._serialized_start=405
-  _globals['_CURRENTTOKEN']._serialized_end=475
-  _globals['_FENCINGSERVICE']._serialized_start=478
-  _globals['_FENCINGSERVICE']._serialized_end=667
+  _globals['_VERIFYREQUEST']._serialized_start=160
+  _globals['_VERIFYREQUEST']._serialized_end=275
+  _globals['_VERIFYRESPONSE']._serialized_start=277
+  _globals['_VERIFYRESPONSE']._serialized_end=334
+  _globals['_WATCHREQUEST']._serialized_start=336
+  _globals['_WATCHREQUEST']._serialized_end=411
+  _globals['_WATCHRESPONSE']._serialized_start=413
+  _globals['_WATCHRESPONSE']._serialized_end=531
+  _globals['_CURRENTTOKEN']._serialized_start=533
+  _globals['_CURRENTTOKEN']._serialized_end=603
+  _globals['_FENCINGSERVICE']._serialized_start=606
+  _globals['_FENCINGSERVICE']._serialized_end=795
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
 from sidekeeper.config.v1 import config_pb2 as _config_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
@@ -25,16 +28,20 @@ class VerifyResponse(_message.Message):
     def __init__(self, held: bool = ..., current_token: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("locks",)
+    __slots__ = ("locks", "keepalive")
     LOCKS_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     locks: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, locks: _Optional[_Iterable[str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, locks: _Optional[_Iterable[str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("tokens",)
+    __slots__ = ("tokens", "keepalive")
     TOKENS_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     tokens: _containers.RepeatedCompositeFieldContainer[CurrentToken]
-    def __init__(self, tokens: _Optional[_Iterable[_Union[CurrentToken, _Mapping]]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, tokens: _Optional[_Iterable[_Union[CurrentToken, _Mapping]]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class CurrentToken(_message.Message):
     __slots__ = ("lock", "fencing_token", "stale")

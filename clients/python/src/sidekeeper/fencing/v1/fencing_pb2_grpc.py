@@ -77,7 +77,7 @@ class FencingServiceServicer(object):
         FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): locks or keepalive break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

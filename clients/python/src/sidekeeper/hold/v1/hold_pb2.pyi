@@ -98,6 +98,10 @@ class RevocationRequested(_message.Message):
     grace: _duration_pb2.Duration
     def __init__(self, requested_by: _Optional[str] = ..., reason: _Optional[str] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
+class Keepalive(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class Stale(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

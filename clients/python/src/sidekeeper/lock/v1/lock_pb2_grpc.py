@@ -269,13 +269,14 @@ class LockServiceServicer(object):
 
     def Watch(self, request, context):
         """Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
-        intermediate views. The first holder is the leader of an election. The stream does not end by itself.
+        intermediate views. The first holder is the leader of an election. Without contact with the ensemble, the
+        last view is sent again, marked stale. The stream does not end by itself.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

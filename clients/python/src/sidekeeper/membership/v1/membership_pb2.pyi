@@ -195,26 +195,30 @@ class Group(_message.Message):
     def __init__(self, group: _Optional[str] = ..., members: _Optional[int] = ..., permanent: bool = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("group",)
+    __slots__ = ("group", "keepalive")
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
-    def __init__(self, group: _Optional[str] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, group: _Optional[str] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("view", "joined", "left", "changed", "changes_omitted", "stale")
+    __slots__ = ("view", "joined", "left", "changed", "changes_omitted", "stale", "keepalive")
     VIEW_FIELD_NUMBER: _ClassVar[int]
     JOINED_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     CHANGES_OMITTED_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     view: View
     joined: _containers.RepeatedCompositeFieldContainer[MemberReference]
     left: _containers.RepeatedCompositeFieldContainer[MemberReference]
     changed: _containers.RepeatedCompositeFieldContainer[MemberReference]
     changes_omitted: bool
     stale: bool
-    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ..., joined: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., left: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., changed: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., changes_omitted: bool = ..., stale: bool = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ..., joined: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., left: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., changed: _Optional[_Iterable[_Union[MemberReference, _Mapping]]] = ..., changes_omitted: bool = ..., stale: bool = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class CreateRequest(_message.Message):
     __slots__ = ("group",)

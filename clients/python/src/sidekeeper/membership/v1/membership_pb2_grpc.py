@@ -168,7 +168,7 @@ class MembershipServiceServicer(object):
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): group or keepalive breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -174,13 +174,19 @@ class Semaphore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "keepalive")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("view",)
+    __slots__ = ("view", "stale", "keepalive")
     VIEW_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     view: View
-    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
+    stale: bool
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ..., stale: bool = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...

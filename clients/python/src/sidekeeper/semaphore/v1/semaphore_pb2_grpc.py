@@ -204,8 +204,8 @@ class SemaphoreServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. The
-        stream does not end by itself.
+        """Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips intermediate views. Without
+        contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself.
 
         NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
         FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -213,7 +213,7 @@ class SemaphoreServiceServicer(object):
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-        INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
