@@ -34,6 +34,7 @@ import type { Multiplex } from "./multiplex.js";
 import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
 import { Sequence } from "./sequence.js";
 import {
+  Away,
   Backoff,
   type Stub,
   answered,
@@ -45,9 +46,10 @@ import {
   openChannel,
   reopened,
   resolve,
-  start,
   stubOf,
+  views,
   wasLost,
+  watch,
 } from "./transport.js";
 import {
   type Contender,
@@ -219,22 +221,27 @@ export class Client implements Disposable {
     return lockViewFrom((await callIdempotent(this.locks.get, { name })).view);
   }
 
-  /** Yields what getLock returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
-  async *watchLock(name: string, signal?: AbortSignal): AsyncGenerator<LockView, void> {
-    const open = (): ReturnType<typeof this.locks.watch> => start(this.locks.watch, { name });
-    for await (const message of reopened(open, signal)) {
-      if (message !== undefined) {
-        yield lockViewFrom(message.view);
-      }
-    }
+  /**
+   * Yields what getLock returns, at once and after every change, also across restarts of the sidecar. Until the sidecar and the ensemble are
+   * back, the last view is stale, and is yielded again as such. The signal ends it.
+   */
+  watchLock(name: string, signal?: AbortSignal): AsyncGenerator<LockView, void> {
+    return views(
+      () => watch(this.locks.watch, { name }),
+      ({ view, stale }) => lockViewFrom(view, stale),
+      signal,
+    );
   }
 
-  /** Yields the first holder of the lock, undefined if it is free, at once and after every change. The signal ends it. */
+  /**
+   * Yields the first holder of the lock, undefined if it is free, at once and after every change. It does not say when that may be out of
+   * date; observe does. The signal ends it.
+   */
   async *watchLeader(name: string, signal?: AbortSignal): AsyncGenerator<Contender | undefined, void> {
     let seen = -1n;
-    for await (const { holders } of this.watchLock(name, signal)) {
+    for await (const { holders, stale } of this.watchLock(name, signal)) {
       const token = holders[0]?.fencingToken ?? 0n;
-      if (token !== seen) {
+      if (!stale && token !== seen) {
         seen = token;
         yield holders[0];
       }
@@ -256,7 +263,7 @@ export class Client implements Disposable {
    * stale then.
    */
   async *watchTokens(locks: readonly string[], signal?: AbortSignal): AsyncGenerator<CurrentToken, void> {
-    for await (const { tokens } of messages(start(this.fencing.watch, { locks: [...locks] }), signal)) {
+    for await (const { tokens } of messages(watch(this.fencing.watch, { locks: [...locks] }), signal)) {
       yield* tokens;
     }
   }
@@ -342,14 +349,16 @@ export class Client implements Disposable {
     return semaphoreViewFrom((await callIdempotent(this.semaphores.get, { name })).view);
   }
 
-  /** Yields what getSemaphore returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
-  async *watchSemaphore(name: string, signal?: AbortSignal): AsyncGenerator<SemaphoreView, void> {
-    const open = (): ReturnType<typeof this.semaphores.watch> => start(this.semaphores.watch, { name });
-    for await (const message of reopened(open, signal)) {
-      if (message !== undefined) {
-        yield semaphoreViewFrom(message.view);
-      }
-    }
+  /**
+   * Yields what getSemaphore returns, at once and after every change, also across restarts of the sidecar. Stale as in watchLock. The signal
+   * ends it.
+   */
+  watchSemaphore(name: string, signal?: AbortSignal): AsyncGenerator<SemaphoreView, void> {
+    return views(
+      () => watch(this.semaphores.watch, { name }),
+      ({ view, stale }) => semaphoreViewFrom(view, stale),
+      signal,
+    );
   }
 
   /** Sets a barrier, at which awaitBarrier waits until it is removed. Setting it again does nothing. */
@@ -423,10 +432,9 @@ export class Client implements Disposable {
    * is back, what was yielded is stale. After a term, it never yields an earlier one. The signal ends it.
    */
   async *observe(name: string, signal?: AbortSignal): AsyncGenerator<Observation, void> {
-    const open = (): ReturnType<typeof this.elections.watch> => start(this.elections.watch, { name });
     const observer = new Observer();
-    for await (const message of reopened(open, signal)) {
-      const observed = observer.learn(message);
+    for await (const message of reopened(() => watch(this.elections.watch, { name }), signal)) {
+      const observed = observer.learn(message instanceof Away ? undefined : message);
       if (observed !== undefined) {
         yield observed;
       }
@@ -520,14 +528,16 @@ export class Client implements Disposable {
     return groupViewFrom((await callIdempotent(this.groups.get, { group })).view, false);
   }
 
-  /** Yields what getGroup returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
-  async *watchGroup(group: string, signal?: AbortSignal): AsyncGenerator<GroupView, void> {
-    const open = (): ReturnType<typeof this.groups.watch> => start(this.groups.watch, { group });
-    for await (const message of reopened(open, signal)) {
-      if (message !== undefined) {
-        yield groupViewFrom(message.view, message.stale);
-      }
-    }
+  /**
+   * Yields what getGroup returns, at once and after every change, also across restarts of the sidecar. Stale as in watchLock. The signal
+   * ends it.
+   */
+  watchGroup(group: string, signal?: AbortSignal): AsyncGenerator<GroupView, void> {
+    return views(
+      () => watch(this.groups.watch, { group }),
+      ({ view, stale }) => groupViewFrom(view, stale),
+      signal,
+    );
   }
 }
 

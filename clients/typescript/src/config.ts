@@ -15,7 +15,7 @@ import {
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
 import { guardsOf } from "./guard.js";
-import { type Stub, callIdempotent, callNonIdempotent, reopened, start } from "./transport.js";
+import { Away, type Stub, callIdempotent, callNonIdempotent, reopened, watch } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
 /** A condition on a key: it has this version, is missing, or exists. */
@@ -146,8 +146,8 @@ export class Config {
     return this.events({ keys: [], prefix, asText: false }, signal);
   }
 
-  private async *events(request: WatchRequest, signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
-    const open = (): ClientReadableStream<WatchResponse> => start(this.stub.watch, request);
+  private async *events(request: Omit<WatchRequest, "keepalive">, signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    const open = (): ClientReadableStream<WatchResponse> => watch(this.stub.watch, request);
     const state: ConfigChange[] = [];
     let stale = false;
     for await (const message of reopened<WatchResponse>(open, signal)) {
@@ -170,26 +170,25 @@ export class Config {
 }
 
 /** The event of a message; undefined for part of a state that is not complete yet, which is kept. */
-function eventFrom(message: WatchResponse | undefined, state: ConfigChange[], stale: boolean): ConfigEvent | undefined {
-  const event = message?.event;
+function eventFrom(message: WatchResponse | Away, state: ConfigChange[], stale: boolean): ConfigEvent | undefined {
+  if (message instanceof Away) {
+    state.length = 0;
+    return stale ? undefined : { kind: "stale", changes: [], age: message.silent };
+  }
+  const { event } = message;
   switch (event?.$case) {
     case "entries":
       state.push(...event.value.entries.map((entry) => written(entryFrom(entry))));
       return undefined;
     case "synced":
-      return { kind: "state", changes: state.splice(0) };
+      return { kind: "state", changes: state.splice(0), age: 0 };
     case "changes":
-      return { kind: "changed", changes: event.value.changes.map(changeFrom) };
+      return { kind: "changed", changes: event.value.changes.map(changeFrom), age: 0 };
     case "stale":
-      return { kind: "stale", changes: [] };
     case "fresh":
-      return { kind: "fresh", changes: [] };
-    default: // the stream has ended and is opened again, or sent something that this client does not know
-      if (message !== undefined) {
-        return undefined;
-      }
-      state.length = 0;
-      return stale ? undefined : { kind: "stale", changes: [] };
+      return { kind: event.$case, changes: [], age: 0 };
+    default: // something that this client does not know
+      return undefined;
   }
 }
 
@@ -226,7 +225,10 @@ export class ConfigView {
     return new Map(this.known);
   }
 
-  /** For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. */
+  /**
+   * For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. A silent sidecar is noticed
+   * after 15 seconds, and the age counts from when it was last heard.
+   */
   age(): number {
     return this.staleSince === undefined ? 0 : Math.max(now() - this.staleSince, Number.EPSILON);
   }
@@ -276,7 +278,7 @@ export class ConfigView {
 
   private take(event: ConfigEvent): void {
     if (event.kind === "stale") {
-      this.staleSince = before();
+      this.staleSince = before() - event.age;
       return;
     }
     if (event.kind === "state") {

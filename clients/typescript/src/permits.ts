@@ -129,15 +129,18 @@ export interface SemaphoreView {
   readonly held: number;
   readonly holders: readonly PermitContender[];
   readonly waiters: readonly PermitContender[];
+  /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
+  readonly stale: boolean;
 }
 
-export function semaphoreViewFrom(wire: View | undefined): SemaphoreView {
+export function semaphoreViewFrom(wire: View | undefined, stale = false): SemaphoreView {
   return {
     name: wire?.name ?? "",
     limit: wire?.limit ?? 0,
     held: wire?.held ?? 0,
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
+    stale,
   };
 }
 

@@ -13,7 +13,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 
-import { sleep } from "./clock.js";
+import { before, now, sleep } from "./clock.js";
 import {
   EnsembleUnreachableError,
   LeaseClosedError,
@@ -25,6 +25,8 @@ import {
   closed,
   fromStatus,
 } from "./errors.js";
+import type { Duration } from "./gen/google/protobuf/duration.js";
+import { duration } from "./types.js";
 
 /** The default address of a sidecar. */
 export const DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock";
@@ -42,6 +44,12 @@ export const ABSENCE_TIMEOUT = 10;
 
 /** Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never. */
 export const ANSWER_TIME = 2;
+
+/**
+ * Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for three messages in this time. A sidecar
+ * that sends no keepalives, as an older one, is never taken for silent.
+ */
+export const SILENCE_TIMEOUT = 15;
 
 /** Milliseconds beyond which a timer fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -288,10 +296,60 @@ export function start<Request, Stream>(method: (request: Request) => Stream, req
   }
 }
 
-/** What a stream sends that has no end of its own; throws SidekeeperError when it has ended all the same. */
-export async function* messages<Message>(
+/** The end of a watch that is opened again, and for how many seconds the sidecar had not been heard; 0 if that is unknown. */
+export class Away {
+  constructor(readonly silent: number) {}
+}
+
+/** A message of a watch. */
+interface Watched {
+  readonly keepalive?: unknown;
+  readonly event?: { readonly $case: string } | undefined;
+}
+
+function isKeepalive({ keepalive, event }: Watched): boolean {
+  return keepalive !== undefined || event?.$case === "keepalive";
+}
+
+/** When the sidecar was last heard on one stream, if it sends keepalives there. */
+class Heard {
+  private at: number | undefined;
+  private timer: NodeJS.Timeout | undefined;
+
+  /** Takes in a message. Calls silent if none follows. */
+  note(message: Watched, silent: () => void): void {
+    if (this.at === undefined && !isKeepalive(message)) {
+      return;
+    }
+    this.at = before();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(silent, SILENCE_TIMEOUT * 1000);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  away(): Away {
+    return new Away(this.at === undefined ? 0 : now() - this.at);
+  }
+}
+
+/** Opens a watch, in which the sidecar is heard three times within SILENCE_TIMEOUT. */
+export function watch<Request extends { keepalive?: Duration | undefined }, Message>(
+  method: (request: Request) => ClientReadableStream<Message>,
+  request: Omit<Request, "keepalive">,
+): ClientReadableStream<Message> {
+  return start(method, { ...request, keepalive: duration(SILENCE_TIMEOUT / 3) } as Request);
+}
+
+/**
+ * What a watch sends; throws SidekeeperError when it has ended, which it does not do by itself, or when the sidecar falls silent.
+ */
+export async function* messages<Message extends Watched>(
   stream: ClientReadableStream<Message>,
   signal?: AbortSignal,
+  heard = new Heard(),
 ): AsyncGenerator<Message, never> {
   const queue: Message[] = [];
   let failed: Error | undefined;
@@ -300,16 +358,23 @@ export async function* messages<Message>(
     failed ??= signal?.reason as Error;
     wake();
   };
+  const away = (message: string): void => {
+    failed ??= new SidekeeperError(status.UNAVAILABLE, { message });
+    wake();
+  };
   signal?.addEventListener("abort", abort, { once: true });
   listen(
     stream,
     (message) => {
-      queue.push(message);
-      wake();
+      heard.note(message, () => away("the sidecar is silent"));
+      if (!isKeepalive(message)) {
+        queue.push(message);
+        wake();
+      }
     },
     (error) => {
-      failed ??= error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream" });
-      wake();
+      failed ??= error;
+      away("the sidecar ended the stream");
     },
   );
   try {
@@ -327,20 +392,22 @@ export async function* messages<Message>(
       }
     }
   } finally {
+    heard.stop();
     signal?.removeEventListener("abort", abort);
     stream.cancel();
   }
 }
 
-/** What a stream sends that is opened again when the sidecar or the ensemble is away; undefined each time it has ended so. */
-export async function* reopened<Message>(
+/** What a watch sends that is opened again when the sidecar or the ensemble is away; Away each time it has ended so. */
+export async function* reopened<Message extends Watched>(
   open: () => ClientReadableStream<Message>,
   signal?: AbortSignal,
-): AsyncGenerator<Message | undefined, never> {
+): AsyncGenerator<Message | Away, never> {
   const backoff = new Backoff();
   for (;;) {
+    const heard = new Heard();
     try {
-      for await (const message of messages(open(), signal)) {
+      for await (const message of messages(open(), signal, heard)) {
         backoff.reset();
         yield message;
       }
@@ -349,7 +416,26 @@ export async function* reopened<Message>(
         throw error;
       }
     }
-    yield undefined;
+    yield heard.away();
     await sleep(backoff.next(), signal);
+  }
+}
+
+/** What a watch of views shows, also across restarts of the sidecar. While the sidecar is away, the last view is stale. */
+export async function* views<Message extends Watched & { readonly stale: boolean }, View extends { readonly stale: boolean }>(
+  open: () => ClientReadableStream<Message>,
+  viewFrom: (message: Message) => View,
+  signal?: AbortSignal,
+): AsyncGenerator<View, void> {
+  let last: View | undefined;
+  for await (const message of reopened(open, signal)) {
+    if (!(message instanceof Away)) {
+      last = viewFrom(message);
+    } else if (last === undefined || last.stale) {
+      continue;
+    } else {
+      last = { ...last, stale: true };
+    }
+    yield last;
   }
 }

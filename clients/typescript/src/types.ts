@@ -74,6 +74,8 @@ export interface LockView {
   readonly name: string;
   readonly holders: readonly Contender[];
   readonly waiters: readonly Contender[];
+  /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
+  readonly stale: boolean;
 }
 
 /** All numbers from first to last, both included. */
@@ -113,7 +115,7 @@ export interface GroupMember {
 export interface GroupView {
   readonly group: string;
   readonly members: ReadonlyMap<string, GroupMember>;
-  /** Whether contact with the ensemble is lost, so that this may be out of date. */
+  /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
   readonly stale: boolean;
 }
 
@@ -149,6 +151,8 @@ export interface ConfigChange {
 export interface ConfigEvent {
   readonly kind: "state" | "changed" | "stale" | "fresh";
   readonly changes: readonly ConfigChange[];
+  /** With `stale`, for how many seconds the sidecar had not been heard when that was noticed; 0 if that is unknown. */
+  readonly age: number;
 }
 
 /** A duration as a number of seconds. */
@@ -182,11 +186,12 @@ export function contenderFrom(wire: WireContender): Contender {
   };
 }
 
-export function lockViewFrom(wire: View | undefined): LockView {
+export function lockViewFrom(wire: View | undefined, stale = false): LockView {
   return {
     name: wire?.name ?? "",
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
+    stale,
   };
 }
 

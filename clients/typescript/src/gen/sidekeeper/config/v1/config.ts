@@ -7,7 +7,8 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
-import { Guard, Stale } from "../../hold/v1/hold.js";
+import { Duration } from "../../../google/protobuf/duration.js";
+import { Guard, Keepalive, Stale } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.config.v1";
 
@@ -218,6 +219,11 @@ export interface WatchRequest {
   prefix: string;
   /** Optional. Whether to send `text` instead of `value` where the value is UTF-8. */
   asText: boolean;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
 }
 
 /** WatchResponse is one event of a Watch. Ignore messages whose event you do not know. */
@@ -239,6 +245,9 @@ export interface WatchResponse {
     | //
     /** Contact is back, and everything that happened meanwhile has been sent. */
     { $case: "fresh"; value: Fresh }
+    | //
+    /** The request asked for it, and there is nothing else to send. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -1517,7 +1526,7 @@ export const Result: MessageFns<Result> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { keys: [], prefix: "", asText: false };
+  return { keys: [], prefix: "", asText: false, keepalive: undefined };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
@@ -1530,6 +1539,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     }
     if (message.asText !== false) {
       writer.uint32(24).bool(message.asText);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -1571,6 +1583,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.asText = reader.bool();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1591,6 +1611,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     message.keys = object.keys?.map((e) => e) || [];
     message.prefix = object.prefix ?? "";
     message.asText = object.asText ?? false;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -1616,6 +1639,9 @@ export const WatchResponse: MessageFns<WatchResponse> = {
         break;
       case "fresh":
         Fresh.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
         break;
     }
     return writer;
@@ -1674,6 +1700,14 @@ export const WatchResponse: MessageFns<WatchResponse> = {
             message.event = { $case: "fresh", value: Fresh.decode(reader, reader.uint32()) };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1719,6 +1753,12 @@ export const WatchResponse: MessageFns<WatchResponse> = {
       case "fresh": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "fresh", value: Fresh.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
@@ -2270,7 +2310,7 @@ export const ConfigServiceService = {
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): keys, prefix or keepalive break a rule.
    */
   watch: {
     path: "/sidekeeper.config.v1.ConfigService/Watch" as const,
@@ -2365,7 +2405,7 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): keys, prefix or keepalive break a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
 }

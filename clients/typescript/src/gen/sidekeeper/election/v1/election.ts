@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Resumed, Stale, Suspended, Ticket } from "../../hold/v1/hold.js";
+import { Keepalive, Resumed, Stale, Suspended, Ticket } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.election.v1";
 
@@ -210,6 +210,11 @@ export interface GetResponse {
 export interface WatchRequest {
   /** Required. The election's name. */
   name: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
 }
 
 /** WatchResponse is who leads. Ignore messages whose event you do not know. */
@@ -228,6 +233,9 @@ export interface WatchResponse {
      * What is known is sent again when contact is back.
      */
     { $case: "stale"; value: Stale }
+    | //
+    /** The request asked for it, and there is nothing else to send. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -1686,13 +1694,16 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { name: "" };
+  return { name: "", keepalive: undefined };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
   encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -1718,6 +1729,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.name = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1736,6 +1755,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
     const message = createBaseWatchRequest();
     message.name = object.name ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -1755,6 +1777,9 @@ export const WatchResponse: MessageFns<WatchResponse> = {
         break;
       case "stale":
         Stale.encode(message.event.value, writer.uint32(26).fork()).join();
+        break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
     }
     return writer;
@@ -1797,6 +1822,14 @@ export const WatchResponse: MessageFns<WatchResponse> = {
             message.event = { $case: "stale", value: Stale.decode(reader, reader.uint32()) };
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1830,6 +1863,12 @@ export const WatchResponse: MessageFns<WatchResponse> = {
       case "stale": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "stale", value: Stale.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
@@ -2016,7 +2055,7 @@ export const ElectionServiceService = {
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
    */
   watch: {
     path: "/sidekeeper.election.v1.ElectionService/Watch" as const,
@@ -2115,7 +2154,7 @@ export interface ElectionServiceServer extends UntypedServiceImplementation {
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
 }

@@ -7,8 +7,9 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Duration } from "../../../google/protobuf/duration.js";
 import { Consistency } from "../../config/v1/config.js";
-import { Ticket } from "../../hold/v1/hold.js";
+import { Keepalive, Ticket } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.fencing.v1";
 
@@ -36,12 +37,19 @@ export interface VerifyResponse {
 export interface WatchRequest {
   /** Required. The names of 1 to 100 locks, none of them twice. */
   locks: string[];
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
 }
 
-/** WatchResponse has what is known anew. */
+/** WatchResponse has what is known anew, or `keepalive`. */
 export interface WatchResponse {
-  /** Always set. The locks that are different from what was sent of them before, in the order of the request. */
+  /** Set unless keepalive is. The locks that are different from what was sent of them before, in the order of the request. */
   tokens: CurrentToken[];
+  /** Set if the request asked for it and there is nothing else to send. */
+  keepalive: Keepalive | undefined;
 }
 
 /** CurrentToken says what a lock is held with. */
@@ -196,13 +204,16 @@ export const VerifyResponse: MessageFns<VerifyResponse> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { locks: [] };
+  return { locks: [], keepalive: undefined };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
   encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.locks) {
       writer.uint32(10).string(v!);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -228,6 +239,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.locks.push(reader.string());
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -246,18 +265,24 @@ export const WatchRequest: MessageFns<WatchRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
     const message = createBaseWatchRequest();
     message.locks = object.locks?.map((e) => e) || [];
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseWatchResponse(): WatchResponse {
-  return { tokens: [] };
+  return { tokens: [], keepalive: undefined };
 }
 
 export const WatchResponse: MessageFns<WatchResponse> = {
   encode(message: WatchResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.tokens) {
       CurrentToken.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -283,6 +308,14 @@ export const WatchResponse: MessageFns<WatchResponse> = {
             message.tokens.push(CurrentToken.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -301,6 +334,9 @@ export const WatchResponse: MessageFns<WatchResponse> = {
   fromPartial<I extends Exact<DeepPartial<WatchResponse>, I>>(object: I): WatchResponse {
     const message = createBaseWatchResponse();
     message.tokens = object.tokens?.map((e) => CurrentToken.fromPartial(e)) || [];
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -423,7 +459,7 @@ export const FencingServiceService = {
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): locks or keepalive break a rule.
    */
   watch: {
     path: "/sidekeeper.fencing.v1.FencingService/Watch" as const,
@@ -460,7 +496,7 @@ export interface FencingServiceServer extends UntypedServiceImplementation {
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): locks or keepalive break a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
 }

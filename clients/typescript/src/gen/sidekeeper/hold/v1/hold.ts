@@ -131,6 +131,14 @@ export interface RevocationRequested {
   grace: Duration | undefined;
 }
 
+/**
+ * Keepalive says that the stream is still served. A reader that misses several takes the sidecar for silent. What the stream sent last may
+ * then be out of date. A proxy that cuts silent streams does not cut this one. A reader that leaves some thousand unread is ended with
+ * SLOW_READER. A keepalive proves nothing of what is held: ask Check.
+ */
+export interface Keepalive {
+}
+
 /** Stale says that what a watch sent last may be out of date. The sidecar has no contact with the ensemble, or sees an earlier state of it. */
 export interface Stale {
 }
@@ -803,6 +811,49 @@ export const RevocationRequested: MessageFns<RevocationRequested> = {
     message.grace = (object.grace !== undefined && object.grace !== null)
       ? Duration.fromPartial(object.grace)
       : undefined;
+    return message;
+  },
+};
+
+function createBaseKeepalive(): Keepalive {
+  return {};
+}
+
+export const Keepalive: MessageFns<Keepalive> = {
+  encode(_: Keepalive, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Keepalive {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseKeepalive();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Keepalive>, I>>(base?: I): Keepalive {
+    return Keepalive.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Keepalive>, I>>(_: I): Keepalive {
+    const message = createBaseKeepalive();
     return message;
   },
 };

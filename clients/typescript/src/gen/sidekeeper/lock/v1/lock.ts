@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Contender, Mode, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
+import { Contender, Keepalive, Mode, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.lock.v1";
 
@@ -410,12 +410,23 @@ export interface Lock {
 export interface WatchRequest {
   /** Required. The lock's name. */
   name: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
 }
 
-/** WatchResponse is the lock's view, whole. */
+/** WatchResponse is the lock's view, whole, or `keepalive`. */
 export interface WatchResponse {
-  /** Always set. */
-  view: View | undefined;
+  /** Set unless keepalive is. */
+  view:
+    | View
+    | undefined;
+  /** Whether there is no contact with the ensemble, so that the view may be out of date. */
+  stale: boolean;
+  /** Set if the request asked for it and there is nothing else to send. */
+  keepalive: Keepalive | undefined;
 }
 
 function createBaseAcquireRequest(): AcquireRequest {
@@ -3191,13 +3202,16 @@ export const Lock: MessageFns<Lock> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { name: "" };
+  return { name: "", keepalive: undefined };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
   encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -3223,6 +3237,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.name = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3241,18 +3263,27 @@ export const WatchRequest: MessageFns<WatchRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
     const message = createBaseWatchRequest();
     message.name = object.name ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseWatchResponse(): WatchResponse {
-  return { view: undefined };
+  return { view: undefined, stale: false, keepalive: undefined };
 }
 
 export const WatchResponse: MessageFns<WatchResponse> = {
   encode(message: WatchResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.view !== undefined) {
       View.encode(message.view, writer.uint32(10).fork()).join();
+    }
+    if (message.stale !== false) {
+      writer.uint32(16).bool(message.stale);
+    }
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -3278,6 +3309,22 @@ export const WatchResponse: MessageFns<WatchResponse> = {
             message.view = View.decode(reader, reader.uint32());
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.stale = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3296,6 +3343,10 @@ export const WatchResponse: MessageFns<WatchResponse> = {
   fromPartial<I extends Exact<DeepPartial<WatchResponse>, I>>(object: I): WatchResponse {
     const message = createBaseWatchResponse();
     message.view = (object.view !== undefined && object.view !== null) ? View.fromPartial(object.view) : undefined;
+    message.stale = object.stale ?? false;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -3524,13 +3575,14 @@ export const LockServiceService = {
   },
   /**
    * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
-   * intermediate views. The first holder is the leader of an election. The stream does not end by itself.
+   * intermediate views. The first holder is the leader of an election. Without contact with the ensemble, the
+   * last view is sent again, marked stale. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
    */
   watch: {
     path: "/sidekeeper.lock.v1.LockService/Watch" as const,
@@ -3687,13 +3739,14 @@ export interface LockServiceServer extends UntypedServiceImplementation {
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
    * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
-   * intermediate views. The first holder is the leader of an election. The stream does not end by itself.
+   * intermediate views. The first holder is the leader of an election. Without contact with the ensemble, the
+   * last view is sent again, marked stale. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or keepalive breaks a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
 }

@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Guard, Resumed, Suspended } from "../../hold/v1/hold.js";
+import { Guard, Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.membership.v1";
 
@@ -234,14 +234,19 @@ export interface Group {
 export interface WatchRequest {
   /** Required. The group's name. */
   group: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
 }
 
 /**
  * WatchResponse is the group's view, whole, with what has changed since the one that this stream sent before. A member that
- * was restarted in between has left as one incarnation and joined as another.
+ * was restarted in between has left as one incarnation and joined as another. Or it is `keepalive`.
  */
 export interface WatchResponse {
-  /** Always set. */
+  /** Set unless keepalive is. */
   view:
     | View
     | undefined;
@@ -256,8 +261,10 @@ export interface WatchResponse {
    * A member that one of the two views omits is in none of the three: it may have been there all the time.
    */
   changesOmitted: boolean;
-  /** Whether there is no contact with the ensemble, so that the view may be outdated. */
+  /** Whether there is no contact with the ensemble, so that the view may be out of date. */
   stale: boolean;
+  /** Set if the request asked for it and there is nothing else to send. */
+  keepalive: Keepalive | undefined;
 }
 
 /** CreateRequest names the group to create. */
@@ -1798,13 +1805,16 @@ export const Group: MessageFns<Group> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { group: "" };
+  return { group: "", keepalive: undefined };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
   encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.group !== "") {
       writer.uint32(10).string(message.group);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -1830,6 +1840,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.group = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1848,12 +1866,23 @@ export const WatchRequest: MessageFns<WatchRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
     const message = createBaseWatchRequest();
     message.group = object.group ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseWatchResponse(): WatchResponse {
-  return { view: undefined, joined: [], left: [], changed: [], changesOmitted: false, stale: false };
+  return {
+    view: undefined,
+    joined: [],
+    left: [],
+    changed: [],
+    changesOmitted: false,
+    stale: false,
+    keepalive: undefined,
+  };
 }
 
 export const WatchResponse: MessageFns<WatchResponse> = {
@@ -1875,6 +1904,9 @@ export const WatchResponse: MessageFns<WatchResponse> = {
     }
     if (message.stale !== false) {
       writer.uint32(48).bool(message.stale);
+    }
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -1940,6 +1972,14 @@ export const WatchResponse: MessageFns<WatchResponse> = {
             message.stale = reader.bool();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1963,6 +2003,9 @@ export const WatchResponse: MessageFns<WatchResponse> = {
     message.changed = object.changed?.map((e) => MemberReference.fromPartial(e)) || [];
     message.changesOmitted = object.changesOmitted ?? false;
     message.stale = object.stale ?? false;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -2324,7 +2367,7 @@ export const MembershipServiceService = {
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): group or keepalive breaks a rule.
    */
   watch: {
     path: "/sidekeeper.membership.v1.MembershipService/Watch" as const,
@@ -2449,7 +2492,7 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
-   *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): group or keepalive breaks a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
   /**
