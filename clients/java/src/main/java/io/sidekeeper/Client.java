@@ -29,6 +29,7 @@ import io.sidekeeper.lock.v1.GetRequest;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.RevokeRequest;
 import io.sidekeeper.lock.v1.WatchRequest;
+import io.sidekeeper.lock.v1.WatchResponse;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
@@ -366,39 +367,45 @@ public final class Client implements AutoCloseable {
   public LockView getLock(String name) throws InterruptedException {
     GetRequest request = GetRequest.newBuilder().setName(name).build();
     return Wire.lockView(
-        Waiting.await(core.calls.insist(LockServiceGrpc.getGetMethod(), request)).getView());
+        Waiting.await(core.calls.insist(LockServiceGrpc.getGetMethod(), request)).getView(), false);
   }
 
   /**
    * Shows the same as {@link #getLock}, at once and whenever it has changed, also across restarts
-   * of the sidecar.
+   * of the sidecar. Until the sidecar and the ensemble are back, the last view is stale, and is
+   * shown again as such.
    *
    * @param name of the lock
    * @return the views; close it
    */
   public Watch<LockView> watchLock(String name) {
-    WatchRequest request = WatchRequest.newBuilder().setName(name).build();
     return new Watch<>(
         core,
         LockServiceGrpc.getWatchMethod(),
-        request,
-        message -> message == null ? null : Wire.lockView(message.getView()));
+        WatchRequest.newBuilder().setName(name).setKeepalive(Watch.KEEPALIVE).build(),
+        lockViews());
   }
 
   /**
-   * Says who holds the lock first, at once and whenever that has changed.
+   * Says who holds the lock first, at once and whenever that has changed. It does not say when that
+   * may be out of date; {@link #observe} does.
    *
    * @param name of the lock
    * @return the leaders, empty for nobody; close it
    */
   public Watch<Optional<Contender>> watchLeader(String name) {
-    WatchRequest request = WatchRequest.newBuilder().setName(name).build();
     LeaderChanges changes = new LeaderChanges();
+    Views<WatchResponse, LockView> views = lockViews();
     return new Watch<>(
         core,
         LockServiceGrpc.getWatchMethod(),
-        request,
-        message -> message == null ? null : changes.of(Wire.lockView(message.getView())));
+        WatchRequest.newBuilder().setName(name).setKeepalive(Watch.KEEPALIVE).build(),
+        (message, silent) -> changes.of(views.of(message, silent)));
+  }
+
+  private static Views<WatchResponse, LockView> lockViews() {
+    return new Views<>(
+        (message, stale) -> Wire.lockView(message.getView(), stale), WatchResponse::getStale);
   }
 
   /**
@@ -436,8 +443,11 @@ public final class Client implements AutoCloseable {
     return new Watch<>(
         core,
         FencingServiceGrpc.getWatchMethod(),
-        io.sidekeeper.fencing.v1.WatchRequest.newBuilder().addAllLocks(List.of(locks)).build(),
-        changes::of);
+        io.sidekeeper.fencing.v1.WatchRequest.newBuilder()
+            .addAllLocks(List.of(locks))
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
+        (message, silent) -> changes.of(message));
   }
 
   /**
@@ -520,8 +530,11 @@ public final class Client implements AutoCloseable {
     return new Watch<>(
         core,
         ElectionServiceGrpc.getWatchMethod(),
-        io.sidekeeper.election.v1.WatchRequest.newBuilder().setName(name).build(),
-        observer::learn);
+        io.sidekeeper.election.v1.WatchRequest.newBuilder()
+            .setName(name)
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
+        (message, silent) -> observer.learn(message));
   }
 
   /**
@@ -625,12 +638,13 @@ public final class Client implements AutoCloseable {
   public SemaphoreView getSemaphore(String name) throws InterruptedException {
     var request = io.sidekeeper.semaphore.v1.GetRequest.newBuilder().setName(name).build();
     return SemaphoreView.of(
-        Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getGetMethod(), request)).getView());
+        Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getGetMethod(), request)).getView(),
+        false);
   }
 
   /**
    * Shows the same as {@link #getSemaphore}, at once and whenever it has changed, also across
-   * restarts of the sidecar.
+   * restarts of the sidecar. Stale as in {@link #watchLock}.
    *
    * @param name of the semaphore
    * @return the views; close it
@@ -639,8 +653,13 @@ public final class Client implements AutoCloseable {
     return new Watch<>(
         core,
         SemaphoreServiceGrpc.getWatchMethod(),
-        io.sidekeeper.semaphore.v1.WatchRequest.newBuilder().setName(name).build(),
-        message -> message == null ? null : SemaphoreView.of(message.getView()));
+        io.sidekeeper.semaphore.v1.WatchRequest.newBuilder()
+            .setName(name)
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
+        new Views<io.sidekeeper.semaphore.v1.WatchResponse, SemaphoreView>(
+            (message, stale) -> SemaphoreView.of(message.getView(), stale),
+            io.sidekeeper.semaphore.v1.WatchResponse::getStale));
   }
 
   /**
@@ -834,17 +853,21 @@ public final class Client implements AutoCloseable {
 
   /**
    * Shows the same as {@link #getGroup}, at once and whenever it has changed, also across restarts
-   * of the sidecar.
+   * of the sidecar. Stale as in {@link #watchLock}.
    *
    * @param group its name
    * @return the views; close it
    */
   public Watch<GroupView> watchGroup(String group) {
-    var request = io.sidekeeper.membership.v1.WatchRequest.newBuilder().setGroup(group).build();
     return new Watch<>(
         core,
         MembershipServiceGrpc.getWatchMethod(),
-        request,
-        message -> message == null ? null : Wire.groupView(message.getView(), message.getStale()));
+        io.sidekeeper.membership.v1.WatchRequest.newBuilder()
+            .setGroup(group)
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
+        new Views<io.sidekeeper.membership.v1.WatchResponse, GroupView>(
+            (message, stale) -> Wire.groupView(message.getView(), stale),
+            io.sidekeeper.membership.v1.WatchResponse::getStale));
   }
 }

@@ -221,7 +221,7 @@ public final class Config {
    * @return the events; close it
    */
   public Watch<ConfigEvent> watch(Collection<String> keys) {
-    return events(WatchRequest.newBuilder().addAllKeys(keys).build());
+    return events(WatchRequest.newBuilder().addAllKeys(keys));
   }
 
   /**
@@ -232,11 +232,12 @@ public final class Config {
    * @return the events; close it
    */
   public Watch<ConfigEvent> watchPrefix(String prefix) {
-    return events(WatchRequest.newBuilder().setPrefix(prefix).build());
+    return events(WatchRequest.newBuilder().setPrefix(prefix));
   }
 
-  private Watch<ConfigEvent> events(WatchRequest request) {
-    return new Watch<>(core, ConfigServiceGrpc.getWatchMethod(), request, new ConfigEvents()::of);
+  private Watch<ConfigEvent> events(WatchRequest.Builder asked) {
+    WatchRequest request = asked.setKeepalive(Watch.KEEPALIVE).build();
+    return new Watch<>(core, ConfigServiceGrpc.getWatchMethod(), request, new ConfigEvents());
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.sidekeeper;
 
+import java.time.Duration;
 import java.util.List;
 
 /**
@@ -7,8 +8,14 @@ import java.util.List;
  *
  * @param kind what has happened
  * @param changes with STATE, all there is; with CHANGED, what has changed
+ * @param age with STALE, for how long the sidecar had not been heard when that was noticed; zero if
+ *     that is unknown
  */
-public record ConfigEvent(Kind kind, List<ConfigChange> changes) {
+public record ConfigEvent(Kind kind, List<ConfigChange> changes, Duration age) {
+  ConfigEvent(Kind kind, List<ConfigChange> changes) {
+    this(kind, changes, Duration.ZERO);
+  }
+
   /** What has happened. */
   public enum Kind {
     /**

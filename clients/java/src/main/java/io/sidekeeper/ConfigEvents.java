@@ -1,20 +1,22 @@
 package io.sidekeeper;
 
 import io.sidekeeper.config.v1.WatchResponse;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Makes events of the messages of one watch. */
-final class ConfigEvents {
+final class ConfigEvents implements Watch.Tell<WatchResponse, ConfigEvent> {
   private final List<ConfigChange> state = new ArrayList<>();
   private boolean stale;
 
   /**
    * Says what a message tells; null for a part of a state that is not complete yet, which is kept.
    */
-  @Nullable ConfigEvent of(@Nullable WatchResponse message) {
-    ConfigEvent event = message == null ? ended() : read(message);
+  @Override
+  public @Nullable ConfigEvent of(@Nullable WatchResponse message, Duration silent) {
+    ConfigEvent event = message == null ? ended(silent) : read(message);
     if (event != null && event.kind() != ConfigEvent.Kind.CHANGED) {
       stale = event.kind() == ConfigEvent.Kind.STALE;
     }
@@ -22,9 +24,9 @@ final class ConfigEvents {
   }
 
   /** The stream has ended and begins anew. */
-  private @Nullable ConfigEvent ended() {
+  private @Nullable ConfigEvent ended(Duration silent) {
     state.clear();
-    return stale ? null : new ConfigEvent(ConfigEvent.Kind.STALE, List.of());
+    return stale ? null : new ConfigEvent(ConfigEvent.Kind.STALE, List.of(), silent);
   }
 
   private @Nullable ConfigEvent read(WatchResponse message) {

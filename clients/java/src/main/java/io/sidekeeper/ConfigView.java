@@ -63,7 +63,8 @@ public final class ConfigView implements AutoCloseable {
    * Says how old the copy may be.
    *
    * @return for how long the ensemble or the sidecar has been out of contact; zero while the copy
-   *     follows
+   *     follows. A silent sidecar is noticed after 15 seconds, and the age counts from when it was
+   *     last heard
    */
   public synchronized Duration age() {
     return staleSince == null
@@ -106,7 +107,7 @@ public final class ConfigView implements AutoCloseable {
   private void take(ConfigEvent event) {
     synchronized (this) {
       switch (event.kind()) {
-        case STALE -> grow();
+        case STALE -> grow(event.age());
         case STATE -> known = new TreeMap<>();
         case CHANGED, FRESH -> {}
       }
@@ -129,15 +130,15 @@ public final class ConfigView implements AutoCloseable {
     }
   }
 
-  private void grow() {
+  private void grow(Duration age) {
     if (staleSince == null) {
-      staleSince = Clock.before();
+      staleSince = Clock.before() - age.toNanos();
     }
   }
 
   private void end(@Nullable Throwable why) {
     synchronized (this) {
-      grow();
+      grow(Duration.ZERO);
       if (!closed && why instanceof SidekeeperException known) {
         failure = known;
       }

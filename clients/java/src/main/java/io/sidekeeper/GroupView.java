@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
  * @param group its name
  * @param members in the order of their names
  * @param membersOmitted how many more there are that are not shown
- * @param stale whether the ensemble is out of contact, so that this may be out of date
+ * @param stale from a watch, whether the ensemble or the sidecar is out of contact, so that this
+ *     may be out of date
  */
 public record GroupView(
     String group, List<GroupMember> members, int membersOmitted, boolean stale) {

@@ -9,7 +9,10 @@ final class LeaderChanges {
 
   /** Gives the leader, empty for nobody, and null for nothing new. */
   @SuppressWarnings("NullableOptional")
-  @Nullable Optional<Contender> of(LockView view) {
+  @Nullable Optional<Contender> of(@Nullable LockView view) {
+    if (view == null || view.stale()) {
+      return null;
+    }
     Optional<Contender> leader = view.leader();
     long token = leader.map(Contender::fencingToken).orElse(Long.MIN_VALUE);
     if (told != null && told == token) {

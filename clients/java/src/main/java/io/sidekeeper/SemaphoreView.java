@@ -13,6 +13,8 @@ import java.util.List;
  * @param holders in the order of their grants
  * @param waiters in the order of their turn
  * @param waitersOmitted how many more wait that are not shown
+ * @param stale from a watch, whether the ensemble or the sidecar is out of contact, so that this
+ *     may be out of date
  */
 public record SemaphoreView(
     String name,
@@ -20,15 +22,17 @@ public record SemaphoreView(
     int held,
     List<PermitContender> holders,
     List<PermitContender> waiters,
-    int waitersOmitted) {
-  static SemaphoreView of(View wire) {
+    int waitersOmitted,
+    boolean stale) {
+  static SemaphoreView of(View wire, boolean stale) {
     return new SemaphoreView(
         wire.getName(),
         wire.getLimit(),
         wire.getHeld(),
         wire.getHoldersList().stream().map(SemaphoreView::contender).toList(),
         wire.getWaitersList().stream().map(SemaphoreView::contender).toList(),
-        wire.getWaitersOmitted());
+        wire.getWaitersOmitted(),
+        stale);
   }
 
   private static PermitContender contender(Contender wire) {

@@ -1,9 +1,11 @@
 package io.sidekeeper;
 
+import com.google.protobuf.Message;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
@@ -11,7 +13,7 @@ import java.util.Queue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,63 +26,128 @@ import org.jspecify.annotations.Nullable;
  * @param <T> what is told
  */
 public final class Watch<T> implements Iterator<T>, AutoCloseable {
+  /**
+   * After how long without a message the sidecar counts as away. A sidecar that sends no
+   * keepalives, as an older one, is never taken for silent.
+   */
+  static final Duration SILENCE = Duration.ofSeconds(15);
+
+  /** What requests ask for, to hear three messages in that time. */
+  static final com.google.protobuf.Duration KEEPALIVE = Wire.duration(SILENCE.dividedBy(3));
+
   private final Core core;
   private final Runnable reopen;
   private final Pause pause = new Pause();
   private final Runnable forget;
   private final Queue<T> news = new ArrayDeque<>();
   private CompletableFuture<Void> arrival = new CompletableFuture<>();
-  private Calls.@Nullable Stream<?> stream;
+  private @Nullable Reading<?> reading;
   private @Nullable SidekeeperException failure;
   private boolean owed;
   private boolean closed;
 
-  /**
-   * Makes news of the messages, with null for nothing; of null, when the stream has ended and
-   * begins anew.
-   */
-  <Q, R> Watch(
-      Core core,
-      MethodDescriptor<Q, R> method,
-      Q request,
-      Function<@Nullable R, @Nullable T> tell) {
+  /** Makes news of what a stream sends. */
+  interface Tell<R, T> {
+    /**
+     * Makes news of a message, or null for nothing; of null, when the stream has ended and begins
+     * anew, after the sidecar was silent for that long, or for a time that is unknown, as zero.
+     */
+    @Nullable T of(@Nullable R message, Duration silent);
+  }
+
+  <Q, R extends Message> Watch(
+      Core core, MethodDescriptor<Q, R> method, Q request, Tell<R, T> tell) {
     this.core = core;
     this.reopen = () -> open(method, request, tell);
     this.forget = core.calls.atClose(() -> fail(Calls.closed()));
     reopen.run();
   }
 
-  private <Q, R> void open(
-      MethodDescriptor<Q, R> method, Q request, Function<@Nullable R, @Nullable T> tell) {
+  private <Q, R extends Message> void open(
+      MethodDescriptor<Q, R> method, Q request, Tell<R, T> tell) {
     synchronized (news) {
-      if (closed || failure != null) {
-        return;
-      }
-      stream =
-          core.calls.open(
-              method,
-              request,
-              true,
-              message -> take(tell.apply(message)),
-              end -> end(end, tell.apply(null)));
-    }
-  }
-
-  private void take(@Nullable T told) {
-    synchronized (news) {
-      pause.reset();
-      if (told == null) {
-        more();
-      } else {
-        owed = true; // one more, when this one is taken
-        add(told);
+      if (!closed && failure == null) {
+        Reading<R> begun = new Reading<>(tell);
+        reading = begun;
+        begun.stream = core.calls.open(method, request, true, begun::take, begun::end);
       }
     }
   }
 
   private void more() {
-    if (stream != null) {
-      stream.more();
+    if (reading != null) {
+      reading.more();
+    }
+  }
+
+  /** One stream, as long as it is the newest. */
+  private final class Reading<R extends Message> {
+    private final Tell<R, T> tell;
+    private Calls.@Nullable Stream<?> stream;
+    private @Nullable Long heard; // only of a sidecar that sends keepalives
+    private Runnable patient = () -> {}; // takes back what ends it in silence
+    private boolean over;
+
+    Reading(Tell<R, T> tell) {
+      this.tell = tell;
+    }
+
+    void take(R message) {
+      synchronized (news) {
+        patient.run();
+        if (over) {
+          return;
+        }
+        boolean keepalive =
+            message.hasField(message.getDescriptorForType().findFieldByName("keepalive"));
+        if (keepalive || heard != null) {
+          heard = Clock.before();
+        }
+        if (!keepalive) {
+          pause.reset();
+        }
+        T told = keepalive ? null : tell.of(message, Duration.ZERO);
+        if (told == null) {
+          more();
+        } else {
+          owed = true; // one more, when this one is taken
+          add(told);
+        }
+      }
+    }
+
+    void more() {
+      if (stream != null) {
+        stream.more();
+      }
+      if (heard != null) {
+        patient = core.workers.after(SILENCE, this::silent);
+      }
+    }
+
+    private void silent() {
+      cancel();
+      end(new SidekeeperException(Status.Code.UNAVAILABLE, "", new Told("the sidecar is silent")));
+    }
+
+    void cancel() {
+      if (stream != null) {
+        stream.cancel();
+      }
+    }
+
+    void end(@Nullable SidekeeperException end) {
+      synchronized (news) {
+        patient.run();
+        if (!over) {
+          over = true;
+          Watch.this.end(end, () -> tell.of(null, silence()));
+        }
+      }
+    }
+
+    private Duration silence() {
+      return heard == null ? Duration.ZERO : Duration.ofNanos(Clock.now() - heard);
     }
   }
 
@@ -89,7 +156,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     arrival.complete(null);
   }
 
-  private void end(@Nullable SidekeeperException end, @Nullable T told) {
+  private void end(@Nullable SidekeeperException end, Supplier<@Nullable T> last) {
     SidekeeperException why =
         end == null
             ? new SidekeeperException(
@@ -101,6 +168,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     }
     synchronized (news) {
       owed = false;
+      T told = last.get();
       if (told != null) {
         add(told);
       }
@@ -222,8 +290,9 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     synchronized (news) {
       closed = true;
       arrival.complete(null);
-      if (stream != null) {
-        stream.cancel();
+      if (reading != null) {
+        reading.patient.run();
+        reading.cancel();
       }
     }
   }

@@ -106,12 +106,13 @@ final class Wire {
     return wire.stream().map(Wire::contender).toList();
   }
 
-  static LockView lockView(io.sidekeeper.lock.v1.View wire) {
+  static LockView lockView(io.sidekeeper.lock.v1.View wire, boolean stale) {
     return new LockView(
         wire.getName(),
         contenders(wire.getHoldersList()),
         contenders(wire.getWaitersList()),
-        wire.getWaitersOmitted());
+        wire.getWaitersOmitted(),
+        stale);
   }
 
   static GroupView groupView(io.sidekeeper.membership.v1.View wire, boolean stale) {
