@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,7 @@ type stage struct {
 	waiting     map[string]int
 	ahead       map[string]map[string]int
 	leaders     map[string]string
+	shown       map[string]string // by watches: fresh or stale
 	revocations map[string]sidekeeper.Revocation
 }
 
@@ -193,6 +195,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 		t: t, program: program, flags: flags, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
+		shown:       map[string]string{},
 		ahead:       map[string]map[string]int{},
 		revocations: map[string]sidekeeper.Revocation{},
 	}
@@ -670,10 +673,43 @@ var doing = map[string]func(*stage, step){
 	},
 	"delete": func(s *stage, of step) { s.ended(of, s.client(of).Config().Delete(s.t.Context(), of.Key)) },
 	"watch": func(s *stage, of step) {
-		view, err := s.client(of).Config().View(s.t.Context(), of.Prefix)
-		must(s.t, err)
-		s.views[of.As] = view
+		client := s.client(of)
+		switch {
+		case of.Lock != "":
+			followView(s, of, client.Watch, of.Lock, func(view *sidekeeper.View) bool { return view.Stale })
+		case of.Group != "":
+			followView(s, of, client.WatchGroup, of.Group, func(change *sidekeeper.GroupChange) bool { return change.Stale })
+		default:
+			view, err := client.Config().View(s.t.Context(), of.Prefix)
+			must(s.t, err)
+			s.views[of.As] = view
+		}
 	},
+}
+
+// followView notes whether what a watch has shown may be out of date, as it may when the watch has ended. It is begun again then.
+func followView[T any](s *stage, of step, watch func(context.Context, string) iter.Seq2[T, error], name string, isStale func(T) bool) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.inBackground(cancel, func() {
+		for ctx.Err() == nil {
+			for view, err := range watch(ctx, name) {
+				stale := err != nil || isStale(view)
+				s.locked(func() { s.shown[of.As] = map[bool]string{true: "stale", false: "fresh"}[stale] })
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	})
+}
+
+// isShown says whether a watch has shown something that is so.
+func (s *stage) isShown(of step, how string) func() bool {
+	return func() (is bool) {
+		s.locked(func() { is = s.shown[of.Of] == how })
+		return is
+	}
 }
 
 func newJob() *job { return &job{finish: make(chan struct{}), done: make(chan error, 1)} }
@@ -915,7 +951,14 @@ var expecting = map[string]func(*stage, step){
 			return s.views[of.Of].Age() == 0 && fmt.Sprint(state) == fmt.Sprint(of.Is)
 		})
 	},
-	"stale": func(s *stage, of step) { s.until(of, func() bool { return s.views[of.Of].Age() > 0 }) },
+	"stale": func(s *stage, of step) {
+		if view := s.views[of.Of]; view != nil {
+			s.until(of, func() bool { return view.Age() > 0 })
+			return
+		}
+		s.until(of, s.isShown(of, "stale"))
+	},
+	"fresh": func(s *stage, of step) { s.until(of, s.isShown(of, "fresh")) },
 }
 
 // outcome waits for a claim that was asked for in the background.

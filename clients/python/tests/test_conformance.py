@@ -398,7 +398,17 @@ class Stage:
 
     async def do_watch(self, step: Step) -> None:
         watch = self.things[step["as"]] = Watch()
-        self.background(self.follow(watch, self.client(step).config.watch_prefix(step["prefix"])))
+        client = self.client(step)
+        if "lock" in step:
+            self.background(self.follow_views(watch, client.watch_lock(step["lock"])))
+        elif "group" in step:
+            self.background(self.follow_views(watch, client.watch_group(step["group"])))
+        else:
+            self.background(self.follow(watch, client.config.watch_prefix(step["prefix"])))
+
+    async def follow_views(self, watch: Watch, views: AsyncIterator[sidekeeper.LockView | sidekeeper.GroupView]) -> None:
+        async for view in views:
+            watch.state, watch.stale = {}, view.stale
 
     async def follow(self, watch: Watch, events: AsyncIterator[sidekeeper.ConfigEvent]) -> None:
         kinds = sidekeeper.ConfigEventKind
@@ -539,6 +549,9 @@ class Stage:
 
     async def expect_stale(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].stale))
+
+    async def expect_fresh(self, step: Step) -> None:
+        await self.until(step, lambda: self.things[step["of"]].state is not None and not self.things[step["of"]].stale)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"].replace(" ", "-"))

@@ -557,7 +557,19 @@ class Stage {
     },
     watch: (step) => {
       const watch = this.watch(step);
+      const followViews = async (views: AsyncIterable<{ readonly stale: boolean }>): Promise<void> => {
+        for await (const { stale } of views) {
+          watch.state = {};
+          watch.stale = stale;
+        }
+      };
       const follow = async (): Promise<void> => {
+        if (step.lock !== undefined) {
+          return followViews(this.client(step).watchLock(step.lock, this.stop.signal));
+        }
+        if (step.group !== undefined) {
+          return followViews(this.client(step).watchGroup(step.group, this.stop.signal));
+        }
         for await (const event of this.client(step).config.watchPrefix(step.prefix, this.stop.signal)) {
           apply(watch, event);
         }
@@ -683,6 +695,7 @@ class Stage {
       });
     },
     stale: async (step) => this.until(step, () => this.watchOf(step).stale),
+    fresh: async (step) => this.until(step, () => this.watchOf(step).state !== undefined && !this.watchOf(step).stale),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),
   };
 }

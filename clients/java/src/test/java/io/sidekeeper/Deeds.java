@@ -418,13 +418,21 @@ final class Deeds {
   private void watch(Step step) {
     Stage.Told told = new Stage.Told();
     stage.things.put(step.text("as"), told);
-    CompletableFuture<Void> done =
-        stage
-            .client(step)
-            .config()
-            .watchPrefix(step.text("prefix"))
-            .listen(event -> take(told, event));
+    Client client = stage.client(step);
+    CompletableFuture<Void> done;
+    if (step.has("lock")) {
+      done = client.watchLock(step.text("lock")).listen(view -> take(told, view.stale()));
+    } else if (step.has("group")) {
+      done = client.watchGroup(step.text("group")).listen(view -> take(told, view.stale()));
+    } else {
+      done = client.config().watchPrefix(step.text("prefix")).listen(event -> take(told, event));
+    }
     assertTrue(!done.isCompletedExceptionally());
+  }
+
+  private static void take(Stage.Told told, boolean stale) {
+    told.stale = stale;
+    told.state = Map.of();
   }
 
   private static void take(Stage.Told told, ConfigEvent event) {

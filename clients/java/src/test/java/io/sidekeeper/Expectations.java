@@ -93,6 +93,7 @@ final class Expectations {
       case "state" ->
           stage.until(step, () -> step.get("is").equals(told(step).state) && !told(step).stale);
       case "stale" -> stage.until(step, () -> told(step).stale);
+      case "fresh" -> stage.until(step, () -> told(step).state != null && !told(step).stale);
       case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
       case "waiting" -> stage.until(step, () -> isWaiting(step));
       case "round" -> {
