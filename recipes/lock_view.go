@@ -146,9 +146,6 @@ func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node
 			break
 		}
 		node, err := read(c)
-		if errors.Is(err, ErrDenied) { // it stands there all the same
-			err = nil
-		}
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}

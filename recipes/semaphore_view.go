@@ -72,9 +72,6 @@ func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreVi
 	size := 0
 	for _, c := range permits {
 		node, err := tree.Get(ctx, s.permits().child(c))
-		if errors.Is(err, ErrDenied) { // it is taken all the same
-			err = nil
-		}
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}

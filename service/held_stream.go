@@ -82,14 +82,15 @@ type heldPlace interface {
 // A heldStream takes a lease, takes a place, waits for its turn, holds, ends with a reason, and gives up what it has taken after
 // its status, however it ends. P is its place, and M what it sends.
 type heldStream[P heldPlace, M any] struct {
-	recipe     heldRecipe[M]
-	services   *Services
-	caller     caller.Caller
-	began      time.Time
-	left       <-chan struct{} // closed when the caller has ended the stream
-	permission *caller.Permission
-	box        mailbox[M]
-	started    *started // what the stream is on a lease's stream; nil if it is one of its own
+	recipe      heldRecipe[M]
+	services    *Services
+	caller      caller.Caller
+	began       time.Time
+	left        <-chan struct{} // closed when the caller has ended the stream
+	permission  *caller.Permission
+	box         mailbox[M]
+	stopWaiting context.CancelFunc // ends the context of the waiting, and what was asked in it
+	started     *started           // what the stream is on a lease's stream; nil if it is one of its own
 
 	lease  *lease
 	single bool // the lease is this stream's alone
@@ -137,6 +138,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	s.recipe = recipe
 	waiting, cancel := s.boundWait(ctx)
 	defer cancel()
+	s.stopWaiting = cancel
 	if err := s.mayBeGranted(); err != nil {
 		return err
 	}
@@ -247,13 +249,13 @@ func (s *heldStream[P, M]) leave(ctx context.Context) error {
 	return err
 }
 
-// await runs one question to the ensemble beside the stream, so that the stream can end before there is an answer.
+// await runs one question to the ensemble beside the stream, so that the stream can end before there is an answer. The question's context is
+// that of the waiting, and not its own: what it watches serves until that ends.
 func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], ask func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	asked := run(func() (T, error) { return ask(ctx) })
 	if err := s.pause(ctx, wakers{asked.done}); err != nil {
 		s.calls = append(s.calls, asked.done)
+		s.stopWaiting()
 		var nothing T
 		return nothing, err
 	}

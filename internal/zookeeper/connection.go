@@ -126,9 +126,8 @@ func (s *Session) handshakeRefused(w *wire) {
 // isRefused says whether every server refuses this session, while the one that the reader is attached to serves. The lock is held.
 func (s *Session) isRefused() bool {
 	present, _ := s.client.reader.current()
-	first, _, _ := s.client.servers.current()
 	return present != nil && present == s.refusedView && present.session.Err() == nil && s.refusals[s.client.reader.address()] &&
-		!slices.ContainsFunc(first, func(server string) bool { return !s.refusals[server] })
+		!slices.ContainsFunc(s.client.servers.members(), func(server string) bool { return !s.refusals[server] })
 }
 
 // remember keeps the session's password, which an answer to a handshake ends with.

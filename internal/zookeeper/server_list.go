@@ -105,13 +105,29 @@ func (l *serverList) prove(address string) {
 	l.arrange()
 }
 
-// disprove takes in that a server belongs to another ensemble.
+// disprove takes in that a server belongs to another ensemble. It is used no more, even if no server that is listed is usable then.
 func (l *serverList) disprove(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.proved, address)
 	delete(l.doubted, address)
 	l.arrange()
+	if slices.Contains(l.given, address) {
+		return
+	}
+	foreign := func(server string) bool { return server == address }
+	first, rest := slices.DeleteFunc(slices.Clone(l.first), foreign), slices.DeleteFunc(slices.Clone(l.rest), foreign)
+	if len(first) == 0 {
+		first = slices.Clone(l.given)
+	}
+	l.use(first, rest)
+}
+
+// members are the servers of the ensemble at which sessions may be served, without other names for them.
+func (l *serverList) members() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Concat(l.first, slices.Collect(maps.Keys(l.doubted)))
 }
 
 // doubt takes in that a session did not reach a server. It has to prove anew that it belongs to the ensemble, unless it was given.
@@ -182,9 +198,13 @@ func (l *serverList) arrange() {
 			first = append(first, server)
 		}
 	}
-	rest = append(rest, doubted...)
 	slices.Sort(first)
-	if first = slices.Compact(first); !slices.Equal(first, l.first) || !slices.Equal(rest, l.rest) {
+	l.use(slices.Compact(first), append(rest, doubted...))
+}
+
+// use takes first and rest, if they are others than before. The lock is held.
+func (l *serverList) use(first, rest []string) {
+	if !slices.Equal(first, l.first) || !slices.Equal(rest, l.rest) {
 		l.first, l.rest = first, rest
 		l.generation++
 		l.log.Info("list of servers changed", zap.Strings("servers", first), zap.Strings("last", rest))

@@ -84,6 +84,16 @@ func TestTheListOfServersFollowsTheEnsemble(t *testing.T) {
 			{config: configOf(2, "a"), want: "a | alias"},
 			{config: configOf(3, "a", "b"), want: "a alias"},
 		}},
+		"none was reached, and others have their addresses": {"alias", []step{
+			{config: configOf(1, "a", "b"), want: "alias"},
+			{proved: "a", want: "a alias"},
+			{proved: "b", want: "a b | alias"},
+			{doubted: "a", want: "alias b | a"},
+			{doubted: "b", want: "a alias b"},
+			{foreign: "a", want: "alias b"},
+			{foreign: "b", want: "alias"},
+			{proved: "a", want: "a alias"},
+		}},
 		"two networks": {"a", []step{
 			{config: configOf(1, "a a2", "b b2"), want: "a"},
 			{proved: "b2", want: "a b2"},

@@ -21,6 +21,7 @@ func (e *Ensemble) NewReader() *Reader {
 	r.view = view{
 		ensemble: e, line: r.line,
 		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{}, deleted: map[string]bool{},
+		stays: map[chan struct{}]int{},
 	}
 	return r
 }
@@ -92,10 +93,28 @@ func (r *Reader) watchChildren(
 			changed = r.view.watchList(path)
 		} else if errors.Is(err, recipes.ErrNoNode) {
 			changed = r.view.watchNode(path)
+			r.keepFor(ctx, path)
 		}
 		return err
 	})
 	return names, changed, err
+}
+
+// keepFor has the watch of a node that is missing last until the last of those who wait for it have gone, as the sidecar's reader does.
+func (r *Reader) keepFor(ctx context.Context, path string) {
+	waiting := r.view.nodes[path]
+	r.view.stays[waiting]++
+	context.AfterFunc(ctx, func() {
+		r.set(func() {
+			if r.view.stays[waiting]--; r.view.stays[waiting] > 0 {
+				return
+			}
+			delete(r.view.stays, waiting)
+			if _, missing := r.view.tree().Find(path); missing != nil && r.view.nodes[path] == waiting {
+				r.view.trip(r.view.nodes, false, path)
+			}
+		})
+	})
 }
 
 func (r *Reader) get(ctx context.Context, l *line, o over, path string) (n recipes.Node, err error) {

@@ -15,6 +15,7 @@ type view struct {
 	nodes    map[string]chan struct{} // watches of nodes
 	lists    map[string]chan struct{} // watches of lists of children
 	deleted  map[string]bool          // watched nodes that were seen deleted
+	stays    map[chan struct{}]int    // how many wait for a node that is missing
 
 	subscribers map[<-chan struct{}][]subscriber // by the channel of a watch
 }
