@@ -107,9 +107,7 @@ func (s *settings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) 
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	if stray := strayVariables(os.Environ()); len(stray) > 0 {
-		log.Warn("environment variables that are no settings", zap.Strings("variables", stray))
-	}
+	tellStrayVariables(log)
 	traces, err := s.startTraces(ctx, log)
 	if err != nil {
 		return exit.UsageError(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
@@ -163,6 +164,12 @@ func strayVariables(environment []string) (stray []string) {
 	}
 	slices.Sort(stray)
 	return stray
+}
+
+func tellStrayVariables(log *zap.Logger) {
+	if stray := strayVariables(os.Environ()); len(stray) > 0 {
+		log.Warn("environment variables that are no settings", zap.Strings("variables", stray))
+	}
 }
 
 // prepare takes what the command line left open from the environment, and checks it all.

@@ -58,7 +58,8 @@ func (w explainer) WriteHeader(code int) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.ResponseWriter.WriteHeader(code)
-	_, _ = io.WriteString(w.ResponseWriter, "the header Content-Type has to say what the request is: "+w.takes+"\n") // who asked has gone if this fails
+	text := "the header Content-Type has to say what the request is: " + w.takes + "\n"
+	_, _ = io.WriteString(w.ResponseWriter, text) // who asked has gone if this fails
 }
 
 // Unwrap is for http.ResponseController.

@@ -67,7 +67,8 @@ func keepToUser(dir string) error {
 
 // cannotWrite says whether an error is the file system's, whatever directory had been named.
 func cannotWrite(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO}, func(of error) bool { return errors.Is(err, of) })
+	system := []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO}
+	return slices.ContainsFunc(system, func(of error) bool { return errors.Is(err, of) })
 }
 
 func isMarked(dir string) bool {

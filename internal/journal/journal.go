@@ -289,7 +289,7 @@ func (j *Journal) dropEarlier() {
 
 // Close gives the directory up. What stands in it stays.
 func (j *Journal) Close() error {
-	if j.unusable != nil {
+	if j.lock == nil {
 		return nil
 	}
 	j.sweep.Stop()

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,16 +182,16 @@ func TestWhatMayNotBeUsedIsRefusedAndDeleted(t *testing.T) {
 }
 
 // replace has a file say something else.
-func replace(t *testing.T, file, old, new string) {
+func replace(t *testing.T, file, old, by string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(data), old, new, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), old, by, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := os.ReadFile(file); err != nil || string(after) == string(data) {
+	if after, err := os.ReadFile(file); err != nil || bytes.Equal(after, data) {
 		t.Fatalf("%s is not in %s: %v", old, data, err)
 	}
 }

@@ -267,7 +267,7 @@ func (exhausted) Accept() (net.Conn, error) {
 
 func TestALackOfDescriptorsIsToldOnceAMinute(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.ErrorLevel)
 		listener := newLimiterOf(8, zap.New(core)).slowed(exhausted{})
 		for range 3 * 60 {

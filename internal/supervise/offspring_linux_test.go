@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // The first thread does not end with its goroutine, as trace wants. Only here is it certain that the main goroutine has it, and keeps it.
-func init() { runtime.LockOSThread() }
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // as said
 
 // The root is what a guardian within a command is: it has a descriptor open that its descendants have not. These are in a session
 // of their own, and start themselves anew and end, again and again.
