@@ -249,6 +249,36 @@ func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing
 	}
 }
 
+func TestASidecarThatWasFrozenWithItsEnsembleMayBeTheSlowerToSayThatASessionIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent, late time.Duration
+		want         []string
+	}{
+		"at once after a standstill":    {5 * time.Second, time.Millisecond, []string{"opened", "over", "ended"}},
+		"without a standstill":          {standstill - 1, time.Millisecond, []string{"opened", "ended"}},
+		"long after the standstill":     {5 * time.Second, standstill, []string{"opened", "ended"}},
+		"never, though it goes on long": {5 * time.Second, -1, []string{"opened", "ended"}},
+	} {
+		lines := []Line{
+			{Kind: born, Session: 1, Timeout: 4 * time.Second},
+			{Kind: trace.Opened, Session: 1},
+			{At: c.silent, Kind: ended, Session: 2},
+			{At: c.silent, Kind: ended, Session: 1},
+			{At: c.silent, Kind: trace.Over, Session: 3},
+		}
+		if c.late >= 0 {
+			lines = append(lines, Line{At: c.silent + c.late, Kind: trace.Over, Session: 1})
+		}
+		var kinds []string
+		for _, step := range Sessions(lines)[0].Steps {
+			kinds = append(kinds, step.Kind)
+		}
+		if !slices.Equal(kinds, c.want) {
+			t.Errorf("%s: %v", name, kinds)
+		}
+	}
+}
+
 func TestATraceOfASessionThatIsAwakeTellsHowLongItMustBeValid(t *testing.T) {
 	r, now := NewRecorder(), 2*time.Second
 	r.Change(simulation.Change{Session: 1, Timeout: 4 * time.Second})

@@ -33,7 +33,7 @@ type SessionTrace struct {
 // them have ended.
 func Sessions(lines []Line) (cut []SessionTrace) {
 	timeouts, known, others := map[int64]time.Duration{}, map[int64]*SessionTrace{}, map[int64]*voucher{}
-	for _, line := range assured(lines) {
+	for _, line := range assured(thawed(lines)) {
 		if others[line.Session] == nil {
 			others[line.Session] = &voucher{}
 		}
@@ -67,6 +67,31 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 	}
 	slices.SortStableFunc(cut, func(a, b SessionTrace) int { return -cmp.Compare(a.worth(), b.worth()) })
 	return cut
+}
+
+// standstill is for how long nothing is told by processes that stand still, and within how long after it they have told what was over.
+const standstill = time.Second
+
+// thawed are the lines, of which those that say that a session is over stand before its end where the sidecar had stood still together with
+// the ensemble, as a `sidekeeper dev` that is frozen: the ensemble may be quicker, and what was believed is over by the clock.
+func thawed(lines []Line) []Line {
+	lines = slices.Clone(lines)
+	last, thaw := time.Duration(0), -standstill
+	for i, line := range lines {
+		if line.At-last >= standstill {
+			thaw = line.At
+		}
+		last = line.At
+		if line.Kind != ended || line.At-thaw >= standstill {
+			continue
+		}
+		later := slices.IndexFunc(lines[i:], func(l Line) bool { return l.Kind == trace.Over && l.Session == line.Session })
+		if later > 0 && lines[i+later].At-thaw < standstill {
+			copy(lines[i+1:i+later+1], lines[i:i+later])
+			lines[i] = Line{At: line.At, Kind: trace.Over, Session: line.Session}
+		}
+	}
+	return lines
 }
 
 // assured are the lines, of which those that say that a session is awake say until when it must be valid.
