@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import sidekeeper
-from sidekeeper import _transport
+from sidekeeper import _sync, _transport
 from sidekeeper._config import ConfigView, _events
 from sidekeeper._types import LockView
 from sidekeeper.config.v1 import config_pb2
@@ -107,3 +107,23 @@ async def test_the_age_of_a_configuration_counts_from_when_the_sidecar_was_last_
     assert await first(_events(stub, config_pb2.WatchRequest()), 3, take) == ["state", "stale", "state"]
     assert (ages[0], ages[2]) == (0, 0)
     assert SHORT * 0.9 <= ages[1] < PATIENT
+
+
+@pytest.mark.parametrize("kind", [sidekeeper.ConfigEventKind.STATE, sidekeeper.ConfigEventKind.CHANGED])
+async def test_a_view_shows_one_moment_while_it_is_replaced(kind: sidekeeper.ConfigEventKind) -> None:
+    stored, other = sidekeeper.Entry("flags/a"), sidekeeper.Entry("flags/b")
+    changes = (sidekeeper.ConfigChange(stored), sidekeeper.ConfigChange(other))
+    view = ConfigView()
+    view._take(sidekeeper.ConfigEvent(sidekeeper.ConfigEventKind.STATE, changes))
+    items, keys, values, threads = iter(view.items()), iter(view), iter(view.values()), iter(_sync.ConfigView(view).items())
+
+    def removed() -> Iterator[sidekeeper.ConfigChange]:
+        if kind is sidekeeper.ConfigEventKind.STATE:
+            yield sidekeeper.ConfigChange(stored)
+        yield sidekeeper.ConfigChange(other, deleted=True)
+        assert dict(view) == {"flags/a": stored, "flags/b": other}  # until all has been taken in
+
+    view._take(sidekeeper.ConfigEvent(kind, removed()))  # type: ignore[arg-type]
+    assert dict(view) == {"flags/a": stored}
+    assert list(items) == list(threads) == [("flags/a", stored), ("flags/b", other)]
+    assert (list(keys), list(values)) == (["flags/a", "flags/b"], [stored, other])

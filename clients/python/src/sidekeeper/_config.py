@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -178,10 +178,13 @@ def _change(wire: config_pb2.Change) -> ConfigChange:
 
 
 class ConfigView(Mapping[str, Entry]):
-    """A copy of part of the configuration that follows its changes and knows how old it may be."""
+    """A copy of part of the configuration that follows its changes and knows how old it may be.
+
+    Any thread may look. `keys()`, `values()`, `items()` and an iteration each show one moment's state, which later changes leave alone.
+    """
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}  # replaced, never changed
         self._complete = asyncio.Event()
         self._stale_since: float | None = None
         self._changed = asyncio.Event()
@@ -196,6 +199,15 @@ class ConfigView(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def keys(self) -> KeysView[str]:
+        return self._entries.keys()
+
+    def values(self) -> ValuesView[Entry]:
+        return self._entries.values()
+
+    def items(self) -> ItemsView[str, Entry]:
+        return self._entries.items()
 
     def age(self) -> float:
         """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. A silent sidecar is
@@ -227,13 +239,13 @@ class ConfigView(Mapping[str, Entry]):
         if event.kind is ConfigEventKind.STALE:
             self._stale_since = _clock.before() - event.age
             return
-        if event.kind is ConfigEventKind.STATE:
-            self._entries = {}
+        entries = {} if event.kind is ConfigEventKind.STATE else dict(self._entries)
         for change in event.changes:
             if change.deleted:
-                self._entries.pop(change.entry.key, None)
+                entries.pop(change.entry.key, None)
             else:
-                self._entries[change.entry.key] = change.entry
+                entries[change.entry.key] = change.entry
+        self._entries = entries
         self._complete.set()
         if event.kind is not ConfigEventKind.CHANGED:
             self._stale_since = None

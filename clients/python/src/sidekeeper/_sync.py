@@ -8,14 +8,14 @@ import concurrent.futures
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _fork, _guard, _transport, aio
+from sidekeeper import _fork, _green, _guard, _transport, aio
 from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError, results
 from sidekeeper._held import Held, HeldStream, log_failure
@@ -619,7 +619,10 @@ class Sequence:
 
 
 class ConfigView(Mapping[str, Entry]):
-    """A copy of part of the configuration that follows its changes and knows how old it may be."""
+    """A copy of part of the configuration that follows its changes and knows how old it may be.
+
+    Any thread may look. `keys()`, `values()`, `items()` and an iteration each show one moment's state, which later changes leave alone.
+    """
 
     def __init__(self, view: aio.ConfigView) -> None:
         self._view = view
@@ -628,10 +631,19 @@ class ConfigView(Mapping[str, Entry]):
         return self._view[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._view._entries))
+        return iter(self._view)
 
     def __len__(self) -> int:
         return len(self._view)
+
+    def keys(self) -> KeysView[str]:
+        return self._view.keys()
+
+    def values(self) -> ValuesView[Entry]:
+        return self._view.values()
+
+    def items(self) -> ItemsView[str, Entry]:
+        return self._view.items()
 
     def age(self) -> float:
         """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date."""
@@ -729,12 +741,14 @@ class Client:
         `unix:///run/sidekeeper/sidekeeper.sock`.
     credentials: for TLS, from `grpc.ssl_channel_credentials`. Required unless the address is a Unix socket or loopback.
 
-    Raises ValueError if the address is invalid. It does not wait for a connection; the first call does. A forked child cannot use
-    it, and raises ForkedError: close it before a fork, and make it after one.
+    Raises ValueError if the address is invalid, and RuntimeError where gevent or eventlet has replaced the threads of the process. It does
+    not wait for a connection; the first call does. A forked child cannot use it, and raises ForkedError: close it before a fork, and make
+    it after one.
     """
 
     def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
         _fork.refuse_if_stranded()  # before there is a thread
+        _green.refuse_if_patched()
         _transport.resolve(target)
         self._loop = _Loop()
         try:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 import grpc.aio
 
-from sidekeeper import _clock, _fork
+from sidekeeper import _clock, _fork, _green
 from sidekeeper._errors import (
     EnsembleUnreachableError,
     LeaseClosedError,
@@ -151,6 +151,7 @@ class Channel:
 
 def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None) -> Channel:
     _fork.refuse_if_stranded()
+    _green.refuse_if_patched()
     address, local = resolve(target)
     return Channel(_dial(address, local, credentials), _is_socket(address))
 
