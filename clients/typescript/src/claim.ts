@@ -1,5 +1,7 @@
 /** What a caller holds while a stream lives and its validity has not run out, and the checks that keep its deadline. */
 
+import { AsyncResource } from "node:async_hooks";
+
 import { LONGEST_NAP, before, now } from "./clock.js";
 import { LostError, SidekeeperError, closed, named } from "./errors.js";
 import type { Logger } from "./types.js";
@@ -71,12 +73,12 @@ export class Claim {
     return this.asked === undefined ? Infinity : this.asked + checkInterval(this.until - this.asked);
   }
 
-  /** Calls listener when it ends, before the sidecar learns of it; at once if it has ended. */
+  /** Calls listener, in the async context of this call, when it ends, before the sidecar learns of it; at once if it has ended. */
   onEnd(listener: () => void): void {
     if (this.over) {
       this.call(listener);
     } else {
-      this.listeners.push(listener);
+      this.listeners.push(AsyncResource.bind(listener));
     }
   }
 

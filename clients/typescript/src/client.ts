@@ -94,8 +94,15 @@ export class Client implements Disposable {
   /** Those of locks that are given none. */
   private readonly ownLeases: ReturnType<typeof leaseKind> | undefined;
 
-  /** Throws RangeError if the address is invalid. It does not wait for a connection; the first call does. */
+  /**
+   * Throws RangeError if the address is invalid, and TypeError if the options are no object. It does not wait for a connection; the first
+   * call does.
+   */
   constructor(options: ClientOptions = {}) {
+    const given: unknown = options;
+    if (typeof given !== "object" || given === null) {
+      throw new TypeError(`a Client takes an object, as { address: "localhost:7181" }, and this is ${JSON.stringify(given)}`);
+    }
     this.channel = openChannel(options.address, options.credentials);
     this.streams = new Streams(options.logger);
     this.locks = stubOf(this.channel, LockServiceService);

@@ -1,5 +1,7 @@
 /** The configuration. */
 
+import { AsyncResource } from "node:async_hooks";
+
 import type { ClientReadableStream } from "@grpc/grpc-js";
 
 import { before, now } from "./clock.js";
@@ -15,6 +17,7 @@ import {
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
 import { guardsOf } from "./guard.js";
+import type { Streams } from "./held.js";
 import { Away, type Stub, callIdempotent, callNonIdempotent, reopened, watch } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
@@ -77,7 +80,7 @@ export class Config {
   /** @internal */
   constructor(
     private readonly stub: Stub<typeof ConfigServiceService>,
-    private readonly client: object,
+    private readonly streams: Streams,
   ) {}
 
   /**
@@ -95,14 +98,14 @@ export class Config {
    * been written, or may be written later.
    */
   async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
-    const request = { ...putOf(key, value, precondition), guards: guardsOf(this.client) };
+    const request = { ...putOf(key, value, precondition), guards: guardsOf(this.streams) };
     const reply = await callNonIdempotent(this.stub.put, request);
     return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
   }
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
-    const request = { key, precondition: conditionOf(precondition), recursive: false, guards: guardsOf(this.client) };
+    const request = { key, precondition: conditionOf(precondition), recursive: false, guards: guardsOf(this.streams) };
     await callNonIdempotent(this.stub.delete, request);
   }
 
@@ -125,7 +128,7 @@ export class Config {
    * `key`, and its `version` if it exists.
    */
   async commit(commit: Commit): Promise<Entry[]> {
-    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations, guards: guardsOf(this.client) });
+    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations, guards: guardsOf(this.streams) });
     return reply.results.map(({ version, revision }, i) => {
       const { operation } = commit.operations[i] ?? {};
       const key = operation?.$case === "put" ? operation.value.key : "";
@@ -163,7 +166,7 @@ export class Config {
   /** Copies all keys at and below a prefix, and returns when the copy is complete. Close it. */
   async view(prefix = ""): Promise<ConfigView> {
     const stop = new AbortController();
-    const view = new ConfigView(stop);
+    const view = new ConfigView(stop, this.streams);
     await view.follow(this.watchPrefix(prefix, stop.signal));
     return view;
   }
@@ -213,7 +216,10 @@ export class ConfigView {
   private readonly listeners = new Set<() => void>();
 
   /** @internal */
-  constructor(private readonly stop: AbortController) {}
+  constructor(
+    private readonly stop: AbortController,
+    private readonly streams: Streams,
+  ) {}
 
   /** The entry of a key, if there is one. */
   get(key: string): Entry | undefined {
@@ -238,10 +244,14 @@ export class ConfigView {
     return this.failure;
   }
 
-  /** Calls listener after every change, and when the copy is no longer updated. Call the returned function to stop that. */
+  /**
+   * Calls listener, in the async context of this call, after every change, and when the copy is no longer updated. What it throws is
+   * logged. Call the returned function to stop that.
+   */
   onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    const bound = AsyncResource.bind(listener);
+    this.listeners.add(bound);
+    return () => this.listeners.delete(bound);
   }
 
   /** Stops updating the copy. Its contents remain readable. */
@@ -301,7 +311,7 @@ export class ConfigView {
 
   private notify(): void {
     for (const listener of this.listeners) {
-      listener();
+      this.streams.notify("a view of the configuration", listener, undefined);
     }
   }
 }

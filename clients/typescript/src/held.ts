@@ -3,6 +3,8 @@
  * suspended and resumed, and it ends with a reason, which is acknowledged. No recipe is named here: each is a thin type on top.
  */
 
+import { AsyncResource } from "node:async_hooks";
+
 import { type ClientReadableStream, status } from "@grpc/grpc-js";
 
 import { type Ask, Checker, Claim } from "./claim.js";
@@ -253,7 +255,10 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     }
   }
 
-  /** Settles when it is granted and valid. The stream is read until its end, which is the end of the claim. */
+  /**
+   * Settles when it is granted and valid. The stream is read until its end, which is the end of the claim. What is heard is handled in the
+   * async context of this call, and not in that of whichever call has made the connection.
+   */
   private async begin(request: Request, attempt: Attempt): Promise<void> {
     const { streams } = this.kind;
     const carrier = this.kind.open(request);
@@ -264,26 +269,25 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     }
     streams.open.add(carrier);
     await new Promise<void>((resolve, reject) => {
-      carrier.listen(
-        (event) => {
-          attempt.heard = true;
-          this.hear(event);
-          if (this.key !== "") {
-            resolve();
-          }
-        },
-        (error) => {
-          streams.open.delete(carrier);
-          reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
-          if (error === undefined) {
-            this.claim.end();
-          } else {
-            this.claim.lose(error);
-          }
-          this.streamEnded?.(error);
-          this.settle();
-        },
-      );
+      const heard = (event: Event | undefined): void => {
+        attempt.heard = true;
+        this.hear(event);
+        if (this.key !== "") {
+          resolve();
+        }
+      };
+      const ended = (error?: SidekeeperError): void => {
+        streams.open.delete(carrier);
+        reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
+        if (error === undefined) {
+          this.claim.end();
+        } else {
+          this.claim.lose(error);
+        }
+        this.streamEnded?.(error);
+        this.settle();
+      };
+      carrier.listen(AsyncResource.bind(heard), AsyncResource.bind(ended));
     });
     await this.kind.checker?.begin(this.key, this.claim);
   }

@@ -316,14 +316,19 @@ class Heard {
   private at: number | undefined;
   private timer: NodeJS.Timeout | undefined;
 
-  /** Takes in a message. Calls silent if none follows. */
-  note(message: Watched, silent: () => void): void {
-    if (this.at === undefined && !isKeepalive(message)) {
-      return;
+  /** Takes in a message. */
+  note(message: Watched): void {
+    if (this.at !== undefined || isKeepalive(message)) {
+      this.at = before();
     }
-    this.at = before();
+  }
+
+  /** Calls silent if no message follows. */
+  expect(silent: () => void): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(silent, SILENCE_TIMEOUT * 1000);
+    if (this.at !== undefined) {
+      this.timer = setTimeout(silent, SILENCE_TIMEOUT * 1000);
+    }
   }
 
   stop(): void {
@@ -344,14 +349,15 @@ export function watch<Request extends { keepalive?: Duration | undefined }, Mess
 }
 
 /**
- * What a watch sends; throws SidekeeperError when it has ended, which it does not do by itself, or when the sidecar falls silent.
+ * What a watch sends; throws SidekeeperError when it has ended, which it does not do by itself, or when the sidecar falls silent. A message
+ * is taken from the stream when the one before it has been, so that the sidecar skips what a slow reader has no time for.
  */
 export async function* messages<Message extends Watched>(
   stream: ClientReadableStream<Message>,
   signal?: AbortSignal,
   heard = new Heard(),
 ): AsyncGenerator<Message, never> {
-  const queue: Message[] = [];
+  const queue: Message[] = []; // of one message, and those that the stream had begun to hand over
   let failed: Error | undefined;
   let wake: () => void = () => undefined;
   const abort = (): void => {
@@ -362,12 +368,17 @@ export async function* messages<Message extends Watched>(
     failed ??= new SidekeeperError(status.UNAVAILABLE, { message });
     wake();
   };
+  const silent = (): void => away("the sidecar is silent");
   signal?.addEventListener("abort", abort, { once: true });
   listen(
     stream,
     (message) => {
-      heard.note(message, () => away("the sidecar is silent"));
-      if (!isKeepalive(message)) {
+      heard.note(message);
+      if (isKeepalive(message)) {
+        heard.expect(silent);
+      } else {
+        heard.stop();
+        stream.pause();
         queue.push(message);
         wake();
       }
@@ -386,6 +397,8 @@ export async function* messages<Message extends Watched>(
       } else if (failed !== undefined) {
         throw failed;
       } else {
+        heard.expect(silent);
+        stream.resume();
         await new Promise<void>((resolve) => {
           wake = resolve;
         });

@@ -1,6 +1,7 @@
 /** What the scenarios do not tell of locks. */
 
 import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
 import test, { type TestContext } from "node:test";
 
@@ -192,4 +193,52 @@ void test("an address that is none is refused", () => {
     assert.throws(() => new Client({ address }), /neither unix:\/\/\/path, a path nor host:port/);
   }
   assert.throws(() => new Client({ address: "example.org:7181" }), /needs credentials/);
+});
+
+void test("what listens to a lock runs in the async context in which the lock was acquired", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const others = new Client({ address: sidecar.address });
+  t.after(() => others.close());
+  const context = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const see = (what: string): void => void seen.push(`${what} in ${context.getStore() ?? "none"}`);
+  // The first call makes the connection, and those that wait for it begin when it stands.
+  const first = context.run("first", async () => client.config.list().next());
+  const lock = await context.run("own", async () => client.acquire("orders", { onRevocation: () => see("asked") }));
+  await first;
+  context.run("listener", () => lock.signal.addEventListener("abort", () => see("ended")));
+  await others.revoke("orders");
+  await until("the revocation", PATIENT, () => seen.length === 1);
+  await context.run("release", async () => lock.release());
+  assert.deepEqual(seen, ["asked in own", "ended in own"]);
+});
+
+void test("what a listener to a view of the configuration throws does not end the view", async (t) => {
+  const { sidecar } = await connected(t);
+  const failures: unknown[] = [];
+  const logger = { debug: () => undefined, error: (_: string, error: unknown) => void failures.push(error) };
+  const client = new Client({ address: sidecar.address, logger });
+  t.after(() => client.close());
+  using view = await client.config.view();
+  const context = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  context.run("own", () => view.onChange(() => seen.push(context.getStore())));
+  view.onChange(() => {
+    throw new RangeError("mine");
+  });
+  await client.config.put("flags/a", "on");
+  await until("the first failure", PATIENT, () => failures.length === 1);
+  await client.config.put("flags/b", "on");
+  await until("the second failure", PATIENT, () => view.get("flags/b") !== undefined && failures.length === 2);
+  assert.equal(view.error, undefined);
+  assert.deepEqual(seen, ["own", "own"]);
+});
+
+void test("a client that is given no object says what it takes", () => {
+  for (const given of ["localhost:7181", 7181, null]) {
+    assert.throws(() => new Client(given as unknown as object), {
+      name: "TypeError",
+      message: /takes an object, as \{ address: /,
+    });
+  }
 });

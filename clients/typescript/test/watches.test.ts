@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
+import { Readable } from "node:stream";
 import test from "node:test";
 
 import type { ClientReadableStream } from "@grpc/grpc-js";
@@ -15,6 +16,30 @@ class Stream extends EventEmitter {
 
   cancel(): void {
     this.cancelled = true;
+  }
+
+  pause(): void {}
+
+  resume(): void {}
+}
+
+/** A stream of more messages than there is time for. */
+class Flood extends Readable {
+  taken = 0;
+
+  constructor() {
+    super({ objectMode: true });
+  }
+
+  override _read(): void {
+    if (this.taken < 1000) {
+      this.taken++;
+      this.push(SEEN);
+    }
+  }
+
+  cancel(): void {
+    this.destroy();
   }
 }
 
@@ -58,5 +83,19 @@ void test("the last view is stale while the sidecar is silent", async (t) => {
   t.mock.timers.tick(SILENCE_TIMEOUT * 1000); // nothing came on it, so that it is not timed
   streams[1]?.emit("data", SEEN);
   assert.equal(await pending, false);
+  await shown.return();
+});
+
+void test("a slow reader leaves the rest with the sidecar", async () => {
+  const flood = new Flood();
+  const shown = views(
+    () => flood as unknown as ClientReadableStream<WatchResponse>,
+    ({ stale }) => ({ stale }),
+  );
+  for (let read = 1; read <= 5; read++) {
+    await shown.next();
+    await new Promise(setImmediate);
+    assert.ok(flood.taken <= read + 2 * flood.readableHighWaterMark, `${flood.taken} were taken when ${read} had been read`);
+  }
   await shown.return();
 });
