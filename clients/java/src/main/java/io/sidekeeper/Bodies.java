@@ -35,7 +35,7 @@ final class Bodies {
       result = body.run(lock);
     } catch (Throwable failure) {
       guarded.close();
-      RuntimeException stopped = interruption.finish();
+      RuntimeException stopped = interruption.finish(failure instanceof InterruptedException);
       guard.end();
       lock.learn(failure);
       if (stopped != null && isInterruption(failure)) {
@@ -51,7 +51,7 @@ final class Bodies {
       throw failure;
     }
     guarded.close();
-    interruption.finish();
+    interruption.finish(false);
     guard.end();
     LostException over = lock.whyOver();
     if (over != null) {

@@ -209,7 +209,8 @@ public final class Client implements AutoCloseable {
    * of the options: at most once, and never after the body has returned or thrown. A body that has
    * lost its lock ends with LockLostException, unless it fails by itself: then with its own
    * exception, in which the loss is suppressed. What a body throws since it was interrupted is
-   * suppressed in LockLostException, or SuspendedException.
+   * suppressed in LockLostException, or SuspendedException. An interrupt by others that comes after
+   * the InterruptedException which the body throws stays on the thread.
    *
    * <p>What the body writes on its thread with this client is written only while the lock is held;
    * see {@link Lock#guard}.

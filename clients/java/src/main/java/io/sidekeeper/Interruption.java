@@ -23,14 +23,15 @@ final class Interruption {
   }
 
   /**
-   * Ends the danger, and takes an interrupt back that has not been seen. Returns its cause, if
-   * there was one.
+   * Ends the danger, and takes an interrupt back that has not been seen. One that has been seen is
+   * gone, so that the thread is interrupted only if others have done that since. Returns its cause,
+   * if there was one.
    */
-  synchronized @Nullable RuntimeException finish() {
+  synchronized @Nullable RuntimeException finish(boolean seen) {
     if (!finished) {
       finished = true;
-      if (cause != null) {
-        Thread.interrupted(); // ours; who else has interrupted meanwhile wants the same
+      if (cause != null && !seen) {
+        Thread.interrupted();
       }
     }
     return cause;

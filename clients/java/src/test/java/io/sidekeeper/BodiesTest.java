@@ -146,6 +146,26 @@ class BodiesTest {
     }
   }
 
+  @Test
+  void anInterruptOfOthersWhileABodyCleansUpOutlivesIt() {
+    assertThrows(
+        LockLostException.class,
+        () ->
+            client.withLock(
+                "orders",
+                OPTIONS,
+                lock -> {
+                  sidecarExpires(lock);
+                  try {
+                    return new CountDownLatch(1).await(1, TimeUnit.HOURS);
+                  } catch (InterruptedException lost) {
+                    Thread.currentThread().interrupt(); // as others do who shut down
+                    throw lost;
+                  }
+                }));
+    assertTrue(Thread.interrupted());
+  }
+
   /** Has the lock lost without a look at the interrupt, as a body does that computes. */
   private void sidecarExpires(Lock lock) {
     Thread helper = new Thread(() -> sidecar.expire("orders"));
@@ -162,7 +182,7 @@ class BodiesTest {
       Interruption interruption = new Interruption(here);
       Thread other = new Thread(() -> interruption.fire(new SuspendedException("now")));
       other.start();
-      interruption.finish();
+      interruption.finish(false);
       assertFalse(Thread.interrupted());
       other.join();
       assertFalse(Thread.interrupted());
