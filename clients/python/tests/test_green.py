@@ -25,7 +25,7 @@ def made(*lines: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("by", PATCHED)
 def test_a_process_without_threads_is_told_so(by: str, client: str) -> None:
     run = made(PATCHED[by], "import sidekeeper, sidekeeper.aio", MADE[client])
-    assert run.stderr.splitlines()[-1].startswith(f"RuntimeError: {by.partition(',')[0]} has replaced the threads of this process, ")
+    assert run.stderr.splitlines()[-1].startswith(f"RuntimeError: {by.partition(',')[0]} has replaced the threads of this process. ")
 
 
 def test_what_leaves_threads_alone_is_no_reason() -> None:

@@ -12,6 +12,6 @@ def refuse_if_patched() -> None:
         by = found.__module__
         if by != module:
             raise RuntimeError(
-                f"{by.partition('.')[0]} has replaced the threads of this process, and without a thread of its own the client would wait "
-                "for ever: run this in a process with threads, as with `gunicorn -k gthread` or `celery --pool threads`"
+                f"{by.partition('.')[0]} has replaced the threads of this process. Without one of its own the client would wait for ever. "
+                "Run this in a process with threads, as with `gunicorn -k gthread` or `celery --pool threads`."
             )
