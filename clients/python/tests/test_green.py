@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,9 @@ MADE = {"threads": "sidekeeper.Client()", "asyncio": "sidekeeper.aio.Client()"}
 
 
 def made(*lines: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-W", "ignore", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=PATIENT)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    command = [sys.executable, "-W", "ignore", "-c", "\n".join(lines)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENT)
 
 
 @pytest.mark.parametrize("client", MADE)
