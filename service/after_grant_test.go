@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 // grants are the events after which a stream holds something.
@@ -42,7 +43,7 @@ func (s *grantedStream) RecvMsg(message any) error {
 	err := s.ClientStream.RecvMsg(message)
 	if err != nil {
 		told := status.Convert(err)
-		_, reasoned := detail[*errdetails.ErrorInfo](told)
+		_, reasoned := expect.Detail[*errdetails.ErrorInfo](told)
 		s.ended(0, told.Code(), reasoned)
 		return err
 	}

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"sync/atomic"
@@ -7,13 +7,14 @@ import (
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // Where grants must be told, none is made that could not be. What ends does so all the same.
 func TestNothingIsGrantedWhileTheAuditMustBeWrittenAndCannot(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
-	s := newScene(t, func(o *Options) { o.AuditTakes = func() bool { return !broken.Load() } })
+	s := newScene(t, func(o *service.Options) { o.AuditTakes = func() bool { return !broken.Load() } })
 	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	waiter := s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders"})
 	waiter.sees("queued 1")
@@ -33,7 +34,7 @@ func TestNothingIsGrantedWhileTheAuditMustBeWrittenAndCannot(t *testing.T) {
 func TestWhatOthersCountOnIsNotRefusedWhenTheAuditBreaksMeanwhile(t *testing.T) {
 	t.Parallel()
 	var left atomic.Int32 // questions that are answered with yes
-	s := newScene(t, func(o *Options) { o.AuditTakes = func() bool { return left.Add(-1) >= 0 } })
+	s := newScene(t, func(o *service.Options) { o.AuditTakes = func() bool { return left.Add(-1) >= 0 } })
 	agreement := s.begun(s.callers, "a", "b")
 	left.Store(1)
 	s.voting(s.callers, agreement, "a", "").sees("voted")

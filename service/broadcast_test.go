@@ -1,3 +1,5 @@
+// It looks inside: how one reading is shared among many, and when it goes, shows in no answer.
+
 package service
 
 import (

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"fmt"
@@ -15,6 +15,8 @@ import (
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -26,7 +28,7 @@ type registry struct {
 	byOperators configv1.ConfigServiceClient
 }
 
-func newRegistry(t *testing.T, change ...func(*Options)) *registry {
+func newRegistry(t *testing.T, change ...func(*service.Options)) *registry {
 	t.Helper()
 	s := newScene(t, change...)
 	stub := func(socket string) configv1.ConfigServiceClient {
@@ -69,17 +71,10 @@ func (r *registry) get(request *configv1.GetRequest) string {
 	if err != nil {
 		return outcome(err)
 	}
-	return entryInWords(response.GetEntry())
+	return expect.Entry(response.GetEntry())
 }
 
 // entryInWords shows text as it is and bytes in quotes.
-func entryInWords(entry *configv1.Entry) string {
-	if text, isText := entry.GetContent().(*configv1.Entry_Text); isText {
-		return fmt.Sprintf("%s=%s@v%d", entry.GetKey(), text.Text, entry.GetVersion())
-	}
-	return fmt.Sprintf("%s=%q@v%d", entry.GetKey(), entry.GetValue(), entry.GetVersion())
-}
-
 // facts are what an error tells beyond its reason.
 func facts(err error) string {
 	var words []string
@@ -201,7 +196,7 @@ func TestListShowsPagesOfKeysWithTheirValues(t *testing.T) {
 		page, err := r.List(r.context(), &configv1.ListRequest{PageSize: 2, PageToken: token, AsText: true})
 		r.must(err)
 		for _, entry := range page.GetEntries() {
-			pages = append(pages, entryInWords(entry))
+			pages = append(pages, expect.Entry(entry))
 		}
 		pages, token = append(pages, "|"), page.GetNextPageToken()
 	}
@@ -214,7 +209,7 @@ func TestListShowsPagesOfKeysWithTheirValues(t *testing.T) {
 func TestAPageOfLargeValuesIsNoLongerThanAMessage(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	large := strings.Repeat("x", longestValue)
+	large := strings.Repeat("x", 1_000_000)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		same(t, "put", r.put(key, large), "v1")
 	}

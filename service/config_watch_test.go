@@ -1,17 +1,17 @@
-package service
+package service_test
 
 import (
 	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -37,42 +37,7 @@ func (w *keyWatcher) next() string {
 	if err != nil {
 		return outcome(err)
 	}
-	return messageInWords(message)
-}
-
-func messageInWords(message *configv1.WatchResponse) string {
-	var words []string
-	switch event := message.GetEvent().(type) {
-	case *configv1.WatchResponse_Entries:
-		for _, entry := range event.Entries.GetEntries() {
-			words = append(words, entryInWords(entry))
-		}
-	case *configv1.WatchResponse_Synced:
-		words = []string{"synced"}
-	case *configv1.WatchResponse_Changes:
-		for _, change := range event.Changes.GetChanges() {
-			words = append(words, changeInWords(change))
-		}
-	case *configv1.WatchResponse_Stale:
-		words = []string{"stale"}
-	case *configv1.WatchResponse_Fresh:
-		words = []string{"fresh"}
-	}
-	return strings.Join(words, " ")
-}
-
-func changeInWords(change *configv1.Change) string {
-	if gone := change.GetDeleted(); gone != nil {
-		return "-" + gone.GetKey()
-	}
-	words := entryInWords(change.GetPut().GetEntry())
-	if change.GetPut().GetRecreated() {
-		words += " recreated"
-	}
-	if change.GetPut().GetCoalesced() {
-		words += " coalesced"
-	}
-	return words
+	return expect.Watched(message)
 }
 
 // sees fails unless these come next, in this order.
@@ -166,7 +131,7 @@ func TestWatchesEndWhenTheSidecarStops(t *testing.T) {
 
 func TestNoMoreIsWatchedThanMayBe(t *testing.T) {
 	t.Parallel()
-	r := newRegistry(t, func(o *Options) { o.MostWatched = 5 })
+	r := newRegistry(t, func(o *service.Options) { o.MostWatched = 5 })
 	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")
 	w := r.watch(&configv1.WatchRequest{Prefix: "a"}) // 3 nodes
 	w.sees("a/b=1@v1 a/c=1@v1", "synced")
@@ -183,7 +148,7 @@ func TestNoMoreIsWatchedThanMayBe(t *testing.T) {
 func TestALargeStateComesInPieces(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	value := strings.Repeat("x", longestPiece/3)
+	value := strings.Repeat("x", 128<<10/3)
 	for i := range 10 {
 		same(t, "put", r.put(fmt.Sprint("k", i), value), "v1")
 	}
@@ -221,96 +186,9 @@ func TestThousandWatchersOfOneKeyTakeNoMoreRequestsThanOne(t *testing.T) {
 	}
 }
 
-// A stepwise caller takes a message when the test says so.
-type stepwise struct {
-	take chan struct{}
-	got  []string
-}
-
-func (s *stepwise) send(message *configv1.WatchResponse) error {
-	<-s.take
-	s.got = append(s.got, messageInWords(message))
-	return nil
-}
-
-// A Caller that reads slowly is told of the newest state of each key, once.
-func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		memory := standin.New(standin.Options{})
-		defer memory.Close()
-		reader := memory.NewReader()
-		services := New(Options{}, &sceneEnsemble{Reader: reader, memory: memory})
-		service := newConfigService(services)
-		ctx, cancel := context.WithCancel(t.Context())
-		own := &stepwise{take: make(chan struct{})}
-		w := &keyWatch{asText: true, box: newOutbox(own.send), pending: map[string]*keyNews{}}
-		ended := make(chan error, 1)
-		go func() { ended <- w.run(ctx, service.broadcasts.watch(watchedKeys{below: true}), services.drain) }()
-		synctest.Wait()
-		put := func(keys ...string) {
-			for _, key := range keys {
-				_, err := service.Put(ctx, putOf(key, "x"))
-				if err != nil {
-					t.Error(err)
-				}
-				synctest.Wait()
-			}
-		}
-		put("a", "a", "b", "c")
-		for _, key := range []string{"c", "b"} {
-			if _, err := service.Delete(ctx, &configv1.DeleteRequest{Key: key}); err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
-		}
-		put("b", "d")
-		for range 2 {
-			own.take <- struct{}{}
-			synctest.Wait()
-		}
-		put("d", "d", "d", "a")
-		for range 2 {
-			own.take <- struct{}{}
-			synctest.Wait()
-		}
-		cancel()
-		<-ended
-		w.box.wait()
-		same(t, "messages", strings.Join(own.got, " | "), "synced | a=x@v2 coalesced b=x@v1 d=x@v1 | d=x@v2 | d=x@v4 coalesced a=x@v3")
-	})
-}
-
-func TestNewsOfAKey(t *testing.T) {
-	t.Parallel()
-	entry := func(created int64, version int32) *recipes.Entry {
-		return &recipes.Entry{Key: "k", Created: created, Version: version}
-	}
-	for _, c := range []struct {
-		name          string
-		before, after *recipes.Entry
-		want          string
-	}{
-		{"a new key", nil, entry(1, 1), "k=@v1"},
-		{"a new key, written twice", nil, entry(1, 2), "k=@v2 coalesced"},
-		{"a new key of somebody else", nil, entry(1, 0), "k=@v0"},
-		{"the next version", entry(1, 4), entry(1, 5), "k=@v5"},
-		{"a later version", entry(1, 4), entry(1, 6), "k=@v6 coalesced"},
-		{"another key", entry(1, 4), entry(2, 1), "k=@v1 recreated"},
-		{"another key, written twice", entry(1, 4), entry(2, 2), "k=@v2 recreated coalesced"},
-		{"no key any more", entry(1, 4), nil, "-k"},
-	} {
-		change := (&keyNews{c.before, c.after}).onWire("k", true)
-		same(t, c.name, changeInWords(change), c.want)
-	}
-	if change := (&keyNews{}).onWire("k", true); change != nil {
-		t.Error("a key that came and went is told of")
-	}
-}
-
 // countedEvents tells a test what the metrics are told.
 type countedEvents struct {
-	noEvents
+	service.NoEvents
 
 	watches, nodes chan int
 }
@@ -322,7 +200,7 @@ func (c *countedEvents) NodesWatched(sum int) { c.nodes <- sum }
 func TestWatchesAreCountedForTheMetrics(t *testing.T) {
 	t.Parallel()
 	events := &countedEvents{watches: make(chan int, 9), nodes: make(chan int, 99)}
-	r := newRegistry(t, func(o *Options) { o.Events = events })
+	r := newRegistry(t, func(o *service.Options) { o.Events = events })
 	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")
 	ctx, cancel := context.WithCancel(r.context())
 	stream, err := r.Watch(ctx, &configv1.WatchRequest{Prefix: "a"})

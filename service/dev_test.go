@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 func TestASidecarInFrontOfARealEnsembleOffersNoFaults(t *testing.T) {
@@ -23,12 +24,12 @@ func TestASidecarInFrontOfARealEnsembleOffersNoFaults(t *testing.T) {
 
 func TestFaultsAreRefusedWhoseFieldsBreakARule(t *testing.T) {
 	t.Parallel()
-	d := &devService{services: newScene(t).services} // without an ensemble that could do anything
+	d := service.NewDevService(newScene(t).services) // without an ensemble that could do anything
 	for _, duration := range []*durationpb.Duration{nil, lasting(-time.Second), lasting(25 * time.Hour)} {
 		_, err := d.Suspend(t.Context(), &devv1.SuspendRequest{Duration: duration})
-		same(t, "Suspend", ReasonOf(err), "INVALID_FIELD")
+		same(t, "Suspend", service.ReasonOf(err), "INVALID_FIELD")
 		_, err = d.DelayGrants(t.Context(), &devv1.DelayGrantsRequest{Delay: duration})
-		same(t, "DelayGrants", ReasonOf(err), "INVALID_FIELD")
+		same(t, "DelayGrants", service.ReasonOf(err), "INVALID_FIELD")
 	}
 	for _, wrong := range []struct {
 		request *devv1.ExpireLeaseRequest
@@ -42,6 +43,6 @@ func TestFaultsAreRefusedWhoseFieldsBreakARule(t *testing.T) {
 		{&devv1.ExpireLeaseRequest{Leases: &devv1.ExpireLeaseRequest_Lock{Lock: "orders"}}, "HOLD_NOT_FOUND"},
 	} {
 		_, err := d.ExpireLease(t.Context(), wrong.request)
-		same(t, wrong.request.String(), ReasonOf(err), wrong.reason)
+		same(t, wrong.request.String(), service.ReasonOf(err), wrong.reason)
 	}
 }

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -15,7 +15,8 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 // A campaigning is one Campaign stream.
@@ -147,17 +148,6 @@ func (s *scene) observe() *observing {
 	return &observing{s.t, stream}
 }
 
-func inWords(news *electionv1.WatchResponse) string {
-	switch {
-	case news.GetVacant() != nil:
-		return "vacant"
-	case news.GetStale() != nil:
-		return "stale"
-	}
-	leader := news.GetLeader()
-	return strings.TrimSpace(fmt.Sprintf("%s in term %d: %s", leader.GetCandidate(), leader.GetTicket().GetFencingToken(), leader.GetValue()))
-}
-
 func (o *observing) sees(event string) {
 	o.t.Helper()
 	news, err := o.stream.Recv()
@@ -165,7 +155,7 @@ func (o *observing) sees(event string) {
 		same(o.t, "end", outcome(err), event)
 		return
 	}
-	same(o.t, "event", inWords(news), event)
+	same(o.t, "event", expect.Leader(news), event)
 }
 
 func TestCandidatesAreElectedInTheOrderInWhichTheyCame(t *testing.T) {
@@ -193,7 +183,7 @@ func TestCandidatesAreElectedInTheOrderInWhichTheyCame(t *testing.T) {
 func TestAnElectionIsTheLockOfItsName(t *testing.T) {
 	t.Parallel()
 	for _, latch := range []bool{false, true} {
-		s := newRegistry(t, func(o *Options) { o.LatchElections = latch })
+		s := newRegistry(t, func(o *service.Options) { o.LatchElections = latch })
 		lease := s.open(s.callers, &leasev1.OpenRequest{})
 		leader := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "a", LeaseId: lease.id})
 		leader.sees("elected")
@@ -335,38 +325,6 @@ func TestAWatchShowsEachTermAndWhenNobodyLeads(t *testing.T) {
 	watch.sees(term)
 	leader.cancel()
 	watch.sees("vacant")
-}
-
-func TestNoEarlierTermIsShownAfterALaterOne(t *testing.T) {
-	t.Parallel()
-	of := observation{of: name{"orders"}}
-	for _, step := range []struct {
-		term  int64
-		stale bool
-		want  string
-	}{
-		{0, true, "stale"},
-		{3, false, "in term 3:"},
-		{3, false, ""},
-		{5, false, "in term 5:"},
-		{3, false, "stale"}, // by a server that is behind
-		{3, false, ""},
-		{5, false, "in term 5:"},
-		{0, false, "vacant"},
-		{3, false, "stale"},
-		{7, true, ""},
-		{7, false, "in term 7:"},
-	} {
-		now := shown[*lockView]{view: &lockView{}, stale: step.stale}
-		if step.term != 0 {
-			now.view.Holders = []recipes.Contender{{Token: step.term}}
-		}
-		got := ""
-		if news := of.learn(now); news != nil {
-			got = inWords(news)
-		}
-		same(t, fmt.Sprint("after ", step.term), got, step.want)
-	}
 }
 
 func TestLeadershipIsHandedToACandidateFurtherBehind(t *testing.T) {

@@ -1,3 +1,5 @@
+// It looks inside: the table of errors has reasons that no caller can bring about in a test.
+
 package service
 
 import (
@@ -19,6 +21,7 @@ import (
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 // A failing server answers every call with one error.
@@ -67,15 +70,6 @@ func (f *failing) fail(t *testing.T, err error) (*status.Status, metadata.MD) {
 	return status.Convert(seen), trailer
 }
 
-func detail[T any](from *status.Status) (found T, ok bool) {
-	for _, each := range from.Details() {
-		if found, ok = each.(T); ok {
-			return found, true
-		}
-	}
-	return found, false
-}
-
 func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
 	t.Parallel()
 	f := newFailing(t)
@@ -86,13 +80,13 @@ func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
 		if strings.Contains(seen.Message(), "secret") {
 			t.Errorf("%s tells more than it should: %s", reason, seen.Message())
 		}
-		_, retries := detail[*errdetails.RetryInfo](seen)
+		_, retries := expect.Detail[*errdetails.RetryInfo](seen)
 		same(t, "RetryInfo with "+reason, retries, known.code == codes.Unavailable)
 		if reason == "" {
 			same(t, "details", len(seen.Details()), 0)
 			continue
 		}
-		info, _ := detail[*errdetails.ErrorInfo](seen)
+		info, _ := expect.Detail[*errdetails.ErrorInfo](seen)
 		same(t, "ErrorInfo", info.GetDomain()+" "+info.GetReason(), "sidekeeper "+reason)
 		same(t, "trailer", trailer.Get("reason"), []string{reason})
 		same(t, "message", strings.HasPrefix(seen.Message(), reason+": "), true)
@@ -120,7 +114,7 @@ func TestAnErrorWithoutANameLeavesInTwoWords(t *testing.T) {
 func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 	t.Parallel()
 	seen, _ := newFailing(t).fail(t, invalid("name", strings.Repeat("x", 100)+"\n", "short"))
-	request, _ := detail[*errdetails.BadRequest](seen)
+	request, _ := expect.Detail[*errdetails.BadRequest](seen)
 	violation := request.GetFieldViolations()[0]
 	same(t, "violation", violation.GetField()+": "+violation.GetDescription(), "name: short")
 	same(t, "message", seen.Message(),
@@ -130,7 +124,7 @@ func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 func TestALimitSaysWhichAndHowMuch(t *testing.T) {
 	t.Parallel()
 	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "max-leases", 7))
-	info, _ := detail[*errdetails.ErrorInfo](seen)
+	info, _ := expect.Detail[*errdetails.ErrorInfo](seen)
 	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "max-leases", "max": "7"})
 }
 

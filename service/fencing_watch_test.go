@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // A tokenStream is one Watch stream of current tokens.
@@ -94,30 +95,9 @@ func TestCurrentTokensAreStaleWithoutContact(t *testing.T) {
 	watch.sees(fmt.Sprint("orders=", held.token))
 }
 
-func TestNoSmallerTokenIsToldAfterALargerOne(t *testing.T) {
-	t.Parallel()
-	var of lockToken
-	for _, step := range []struct {
-		token int64
-		stale bool
-		want  tokenShown
-	}{
-		{3, false, tokenShown{3, false}},
-		{5, false, tokenShown{5, false}},
-		{3, false, tokenShown{5, true}}, // by a server that is behind
-		{5, false, tokenShown{5, false}},
-		{0, false, tokenShown{0, false}},
-		{3, false, tokenShown{0, true}},
-		{7, true, tokenShown{7, true}},
-	} {
-		of.learn(step.token, step.stale)
-		same(t, fmt.Sprint("after ", step.token), *of.known, step.want)
-	}
-}
-
 func TestWatchedTokensAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 2 } })
+	s := newScene(t, func(o *service.Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 2 } })
 	watch := s.watchTokens("a", "b")
 	_ = watch.next()
 	same(t, "more than a caller's share", strings.HasPrefix(s.watchTokens("c").next(), "ResourceExhausted QUOTA_EXCEEDED"), true)

@@ -1,10 +1,7 @@
-package service
+package service_test
 
 import (
-	"context"
-	"errors"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -12,32 +9,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
-	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
-
-func TestWhicheverWakerIsClosedEndsAPause(t *testing.T) {
-	t.Parallel()
-	session := standin.New(standin.Options{}).OpenSession(time.Minute)
-	defer session.Close(t.Context())
-	on := &lease{session: session, drain: newDrain(), ended: make(chan struct{})}
-	s := &heldStream[*recipes.Place, *lockv1.AcquireResponse]{
-		lease: on, acknowledged: newLatch(), box: newOutbox(func(*lockv1.AcquireResponse) error { return nil }),
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for i := range (wakers{}) {
-		var by wakers
-		by[i] = after(0)
-		if err := s.pause(ctx, by); err != nil {
-			t.Errorf("waker %d: %v", i, err)
-		}
-	}
-	cancel()
-	if err := s.pause(ctx, wakers{}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-}
 
 // Else the next one to try would be told that there is nothing for it, when the dying place of the one before is all that is in its way.
 func TestNobodyIsRefusedOnAccountOfATryThatFailed(t *testing.T) {

@@ -1,3 +1,5 @@
+// It looks inside: what is remembered of ids is bounded by more than a test can make by calls.
+
 package service
 
 import (

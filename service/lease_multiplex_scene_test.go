@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -29,8 +31,8 @@ import (
 // that the lease was opened over.
 var multiplexed bool
 
-// RunTwice runs the tests, then multiplexed those that have opened a lease, each of which notes itself.
-func RunTwice(run func() int) (code int) {
+// runTwice runs the tests, then multiplexed those that have opened a lease, each of which notes itself.
+func runTwice(run func() int) (code int) {
 	if code = run(); code != 0 || len(openers.tests) == 0 {
 		return code
 	}
@@ -186,12 +188,12 @@ func (c *carrier) read(known *carriers) {
 			known.mu.Lock()
 			known.known[of.Opened.GetLeaseId()] = c
 			known.mu.Unlock()
-			c.lease.add(openWords.opened(of.Opened), nil)
+			c.lease.add(inEvent[leasev1.OpenResponse]("opened", of.Opened), nil)
 		case *leasev1.MultiplexResponse_Suspended:
-			c.lease.add(openWords.suspended(of.Suspended), nil)
+			c.lease.add(inEvent[leasev1.OpenResponse]("suspended", of.Suspended), nil)
 			c.each(message)
 		case *leasev1.MultiplexResponse_Resumed:
-			c.lease.add(openWords.resumed(of.Resumed), nil)
+			c.lease.add(inEvent[leasev1.OpenResponse]("resumed", of.Resumed), nil)
 			c.each(message)
 		case *leasev1.MultiplexResponse_Event:
 			if found := c.find(of.Event.GetRequestId()); found != nil {
@@ -238,22 +240,30 @@ func statusIn(ended *leasev1.Ended) error {
 	}
 	told := status.New(codes.Code(ended.GetCode()), ended.GetMessage())
 	if ended.GetReason() != "" {
-		told, _ = told.WithDetails(&errdetails.ErrorInfo{Reason: ended.GetReason(), Domain: errorDomain, Metadata: ended.GetMetadata()})
+		told, _ = told.WithDetails(&errdetails.ErrorInfo{Reason: ended.GetReason(), Domain: "sidekeeper", Metadata: ended.GetMetadata()})
 	}
 	return told.Err()
 }
 
+// inEvent is a response whose event is this one.
+func inEvent[M any](field protoreflect.Name, event proto.Message) *M {
+	made := new(M)
+	message := any(made).(proto.Message).ProtoReflect()
+	message.Set(message.Descriptor().Fields().ByName(field), protoreflect.ValueOfMessage(event.ProtoReflect()))
+	return made
+}
+
 // begin starts a request, which ends when ctx does.
 func begin[M any](
-	ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, words heldWords[*M],
+	ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M,
 ) (*replayed[M], error) {
 	made := newReplayed[M](ctx)
 	request := &carried{end: func(err error) { made.add(nil, err) }}
 	request.state = func(m *leasev1.MultiplexResponse) {
 		if of := m.GetSuspended(); of != nil {
-			made.add(words.suspended(of), nil)
+			made.add(inEvent[M]("suspended", of), nil)
 		} else {
-			made.add(words.resumed(m.GetResumed()), nil)
+			made.add(inEvent[M]("resumed", m.GetResumed()), nil)
 		}
 	}
 	request.event = func(event *leasev1.Event) {
@@ -316,7 +326,7 @@ func (l carriedLocks) Acquire(
 		return l.LockServiceClient.Acquire(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: request}}, (*leasev1.Event).GetAcquire, acquireWords.heldWords)
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: request}}, (*leasev1.Event).GetAcquire)
 }
 
 // AcquireAll carries several locks.
@@ -328,7 +338,7 @@ func (l carriedLocks) AcquireAll(
 		return l.LockServiceClient.AcquireAll(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquireAll{AcquireAll: request}}, (*leasev1.Event).GetAcquireAll, acquireAllWords)
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquireAll{AcquireAll: request}}, (*leasev1.Event).GetAcquireAll)
 }
 
 type carriedGroups struct {
@@ -344,7 +354,7 @@ func (g carriedGroups) Join(
 		return g.MembershipServiceClient.Join(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Join{Join: request}}, (*leasev1.Event).GetJoin, joinWords)
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Join{Join: request}}, (*leasev1.Event).GetJoin)
 }
 
 type carriedSemaphores struct {
@@ -361,7 +371,7 @@ func (p carriedSemaphores) Acquire(
 	}
 	request.LeaseId = ""
 	start := &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: request}}
-	return begin(ctx, on, start, (*leasev1.Event).GetAcquirePermits, permitsWords)
+	return begin(ctx, on, start, (*leasev1.Event).GetAcquirePermits)
 }
 
 type carriedElections struct {
@@ -378,7 +388,7 @@ func (e carriedElections) Campaign(
 	}
 	request.LeaseId = ""
 	start := &leasev1.Start{Request: &leasev1.Start_Campaign{Campaign: request}}
-	return begin(ctx, on, start, (*leasev1.Event).GetCampaign, campaignWords(name{}).heldWords)
+	return begin(ctx, on, start, (*leasev1.Event).GetCampaign)
 }
 
 type carriedBarriers struct {
@@ -394,7 +404,7 @@ func (b carriedBarriers) Enter(
 		return b.BarrierServiceClient.Enter(ctx, request, options...)
 	}
 	request.LeaseId = ""
-	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter, enterWords)
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter)
 }
 
 // carried has what these callers begin on a lease stand on its stream, while multiplexed.

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -180,7 +181,7 @@ func TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp(t *testing.T) {
 
 func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
+	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
 	c := s.carryOpened(s.callers)
 	c.start(1, "orders")
 	c.sees("1 granted")
@@ -224,7 +225,7 @@ func (s *haltingSession) AssuredFor() time.Duration {
 
 // heldEvents tells when a hold has ended.
 type heldEvents struct {
-	noEvents
+	service.NoEvents
 	ended chan struct{}
 }
 
@@ -234,11 +235,11 @@ func (e heldEvents) HoldEnded(string, time.Duration) { e.ended <- struct{}{} }
 func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{}, 1)
-	s := newScene(t, func(o *Options) {
+	s := newScene(t, func(o *service.Options) {
 		o.SessionTimeout, o.TickTime, o.Events = 20*time.Second, time.Second, heldEvents{ended: ended}
 	})
 	halt := make(chan chan struct{}, 1)
-	s.ensemble.wrap = func(made *standin.Session) Session { return &haltingSession{made, halt} }
+	s.ensemble.wrap = func(made *standin.Session) service.Session { return &haltingSession{made, halt} }
 	c := s.carryOpened(s.callers)
 	c.start(1, "orders")
 	c.sees("1 granted")

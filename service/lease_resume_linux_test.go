@@ -1,8 +1,7 @@
-package service
+package service_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +14,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
-	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -37,7 +35,7 @@ func newResumable(t *testing.T) *resumable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() })
-	r.scene = newScene(t, func(o *Options) { o.Resumption = &Resumption{Journal: kept} })
+	r.scene = newScene(t, func(o *service.Options) { o.Resumption = &service.Resumption{Journal: kept} })
 	ctx, cancel := context.WithCancel(r.context())
 	t.Cleanup(cancel)
 	r.cancel = cancel
@@ -102,67 +100,6 @@ func TestALeaseThatOthersKnowOfIsNotedAsSuchBeforeTheyAreToldOfIt(t *testing.T) 
 	same(t, "shared", isShared(), true)
 }
 
-// What waits has no token yet: it is known by the number of its request, and goes on with the place that this has.
-func TestWhoWaitsComesBackToItsOwnPlace(t *testing.T) {
-	t.Parallel()
-	node := func(path string, token int64, data string) recipes.Standing {
-		return recipes.Standing{Path: path, Node: recipes.Node{Data: []byte(data), Czxid: token}}
-	}
-	standing := []recipes.Standing{
-		node("/held", 5, `{"sidekeeper":1,"request":1}`),
-		node("/waits", 6, `{"sidekeeper":1,"request":2}`),
-		node("/other", 7, `{"sidekeeper":1,"request":3}`),
-	}
-	for name, c := range map[string]struct {
-		claim *leasev1.Claim
-		want  string
-	}{
-		"a hold":                    {&leasev1.Claim{Start: &leasev1.Start{RequestId: 1}, Token: 5}, "/held"},
-		"a wait":                    {&leasev1.Claim{Start: &leasev1.Start{RequestId: 2}}, "/waits"},
-		"a wait that has no place":  {&leasev1.Claim{Start: &leasev1.Start{RequestId: 4}}, ""},
-		"a hold with another token": {&leasev1.Claim{Start: &leasev1.Start{RequestId: 1}, Token: 4}, ""},
-	} {
-		claimed, rest := split(standing, c.claim)
-		var paths string
-		for _, of := range claimed {
-			paths += of.Path
-		}
-		same(t, name, paths, c.want)
-		same(t, name+": the rest", len(rest), len(standing)-len(claimed))
-	}
-}
-
-// Who comes back while the sidecar begins to stop has what was its own, which is handed over; only what is new is refused.
-func TestASidecarThatStopsDoesNotEndWhatIsComeBackTo(t *testing.T) {
-	t.Parallel()
-	r := newResumable(t)
-	on := &multiplex{lease: r.services.leases.all()[0]}
-	r.services.drain.begin(time.Minute)
-	node := []recipes.Standing{{Path: "/place"}}
-	for name, c := range map[string]struct {
-		claim *claim
-		want  error
-	}{
-		"a request that is new":             {nil, errStopping},
-		"a request that was never taken up": {&claim{}, errStopping},
-		"a wait":                            {&claim{standing: node}, nil},
-		"a hold":                            {&claim{token: 5, standing: node}, nil},
-		"a hold whose place is gone, to be told why": {&claim{token: 5}, nil},
-	} {
-		s := &heldStream[*recipes.Place, *lockv1.AcquireResponse]{
-			services: r.services, started: &started{multiplex: on, claim: c.claim},
-			recipe: heldRecipe[*lockv1.AcquireResponse]{resource: resource{kind: kindLock, name: name}},
-		}
-		if err := s.takeLease(t.Context()); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if s.lease != nil {
-			s.lease.drop(s.recipe.resource)
-			s.lease.streams.leave()
-		}
-	}
-}
-
 func TestNothingIsResumedWhereNothingIsKept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -194,7 +131,7 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-func (h *hanging) file() string { return filepath.Join(h.dir, digestOf(h.id).full()+".new") }
+func (h *hanging) file() string { return filepath.Join(h.dir, service.Digest(h.id)+".new") }
 
 // answers has the disk answer.
 func (h *hanging) answers() { h.answersTo(h.file()) }
@@ -214,7 +151,7 @@ func (h *hanging) meanwhile(does func()) {
 	}()
 	select {
 	case <-done:
-	case <-after(10 * time.Second):
+	case <-time.After(10 * time.Second):
 		h.t.Error("what ends waits for the disk")
 		h.answers()
 		<-done
@@ -244,39 +181,10 @@ func TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs(t *testing.T) {
 		}
 		same(t, "the next caller", event, "granted")
 	})
-	same(t, "closed while the record stands", isClosed(h.session.Done()), false)
+	same(t, "closed while the record stands", isOver(h.session), false)
 	h.answers()
 	<-h.session.Done()
 	same(t, "noted when the session is closed", h.records(), "")
-}
-
-// While the disk hangs, leases are opened that cannot be resumed, and none of them asks it.
-func TestALeaseAsksNoDiskThatOthersWaitFor(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		n := &note{log: zap.NewNop(), disk: make(disk, 1)} // without a journal
-		n.disk <- struct{}{}
-		if n.begin() != nil {
-			t.Error("it was begun")
-		}
-	})
-}
-
-// A record that comes late belongs to a lease that cannot be resumed. Its session is closed when the record is deleted.
-func TestALeaseWhoseRecordComesLateCannotBeResumed(t *testing.T) {
-	t.Parallel()
-	r := newResumable(t)
-	kept := r.services.options.Resumption.Journal
-	n := &note{kept: kept, key: "late", log: zap.NewNop(), disk: make(disk, 1), shared: newLatch(), forgotten: newLatch()}
-	h := &hanging{resumable: r}
-	unfinished := filepath.Join(r.dir, "late.new")
-	r.must(syscall.Mkfifo(unfinished, 0o600))
-	made := &lease{note: n.begin()}
-	same(t, "resumable", made.resumable(), false)
-	same(t, "forgotten while it may come", isClosed(made.note.forgotten.closed), false)
-	h.answersTo(unfinished)
-	<-made.note.forgotten.closed
-	n.disk <- struct{}{} // which is free
 }
 
 // A disk that is full for a while costs no lease its record: others are told later.
@@ -286,7 +194,7 @@ func TestALeaseWhoseSharingCannotBeNotedKeepsItsRecord(t *testing.T) {
 	carried := &carrying{scene: r.scene, stream: r.stream, holds: map[uint64]string{}, tokens: map[uint64]int64{}}
 	carried.start(1, "orders")
 	carried.sees("1 granted")
-	record := filepath.Join(r.dir, digestOf(r.id).full())
+	record := filepath.Join(r.dir, service.Digest(r.id))
 	r.must(os.MkdirAll(filepath.Join(record+".new", "x"), 0o700))
 	others := r.dial("unix://" + r.socket)
 	same(t, "Check that cannot be noted", r.checked(others, carried.holds[1]), "Unavailable NOT_RECORDED")
@@ -298,4 +206,13 @@ func TestALeaseWhoseSharingCannotBeNotedKeepsItsRecord(t *testing.T) {
 	noted, err = os.ReadFile(record + ".lease")
 	r.must(err)
 	same(t, "the record says that others were told", strings.Contains(string(noted), `"shared":true`), true)
+}
+
+func isOver(session *standin.Session) bool {
+	select {
+	case <-session.Done():
+		return true
+	default:
+		return false
+	}
 }

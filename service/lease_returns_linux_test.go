@@ -1,9 +1,10 @@
-package service
+package service_test
 
 import (
 	"context"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -29,9 +31,20 @@ type returning struct {
 	*carrying
 	path    string // of its place
 	token   int64
-	mayCome *latch      // closed when the session may be come back to
-	mayHave *latch      // closed when its place may be had
+	mayCome gate        // closed when the session may be come back to
+	mayHave gate        // closed when its place may be had
 	ignored chan string // places that bound the validity no longer
+}
+
+// A gate is closed once, whoever closes it.
+type gate struct {
+	closed chan struct{}
+	close  func()
+}
+
+func newGate() gate {
+	closed := make(chan struct{})
+	return gate{closed, sync.OnceFunc(func() { close(closed) })}
 }
 
 // newReturning has the lock held, or awaited behind another, and answers who comes back at once, unless it is hesitant.
@@ -42,11 +55,11 @@ func newReturning(t *testing.T, hesitant, behind bool) *returning {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &returning{mayCome: newLatch(), mayHave: newLatch(), ignored: make(chan string, 1)}
+	r := &returning{mayCome: newGate(), mayHave: newGate(), ignored: make(chan string, 1)}
 	record := journal.Record{
 		Identity: "uid:" + uid(), Session: recipes.SessionKey{ID: 1, Password: make([]byte, 16), Timeout: 30 * time.Second},
 	}
-	if err := before.Write(digestOf(earlierLease).full(), record); err != nil {
+	if err := before.Write(service.Digest(earlierLease), record); err != nil {
 		t.Fatal(err)
 	}
 	_ = before.Close()
@@ -55,8 +68,8 @@ func newReturning(t *testing.T, hesitant, behind bool) *returning {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() })
-	s := newScene(t, func(o *Options) { // with a tick that lets sessions be long
-		o.TickTime, o.Resumption = 2*time.Second, &Resumption{Journal: kept, Reattach: r.reattach}
+	s := newScene(t, func(o *service.Options) { // with a tick that lets sessions be long
+		o.TickTime, o.Resumption = 2*time.Second, &service.Resumption{Journal: kept, Reattach: r.reattach}
 	})
 	t.Cleanup(r.mayCome.close)
 	t.Cleanup(r.mayHave.close)
@@ -91,7 +104,7 @@ func (h hesitant) Adopt(standing recipes.Standing, named bool) (<-chan struct{},
 // Disregard implements recipes.Session.
 func (h hesitant) Disregard(place string) { h.of.ignored <- place }
 
-func (r *returning) reattach(ctx context.Context, _ recipes.SessionKey) (ReturnedSession, []recipes.Standing, error) {
+func (r *returning) reattach(ctx context.Context, _ recipes.SessionKey) (service.ReturnedSession, []recipes.Standing, error) {
 	<-r.mayCome.closed
 	var standing []recipes.Standing
 	if node, err := r.session.Get(ctx, r.path); err == nil {
@@ -144,7 +157,7 @@ func (r *returning) keepsItsPlace() {
 	if err == nil {
 		select {
 		case <-changed:
-		case <-after(200 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 			return
 		}
 	}
@@ -235,7 +248,7 @@ func TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack(t *testing.T) 
 	r.mayCome.close()
 	r.sees("opened")
 	drained := r.drain(time.Hour)
-	<-r.services.drain.notice
+	<-service.Stopping(r.services)
 	r.mayHave.close()
 	r.sees("1 granted", "1 asked")
 	same(t, "Release", r.released(earlierHold), "OK")

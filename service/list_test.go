@@ -1,14 +1,12 @@
-package service
+package service_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // contend puts a contender into a lock's directory, from outside.
@@ -64,7 +62,7 @@ func TestListGoesOnWhereItWasThoughEntriesComeAndGo(t *testing.T) {
 
 func TestListOfNestedDirectories(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.NestedLocks = true })
+	s := newScene(t, func(o *service.Options) { o.NestedLocks = true })
 	s.contend("team/orders")
 	s.contend("team/items")
 	s.contend("alone")
@@ -83,26 +81,4 @@ func TestListRefusesBadFields(t *testing.T) {
 		_, err := s.LockServiceClient.List(s.context(), request)
 		same(t, "List", outcome(err), want)
 	}
-}
-
-func TestListLooksIntoManyDirectoriesAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		names := make([]string, 1000)
-		for i := range names {
-			names[i] = fmt.Sprintf("%04d", i)
-		}
-		const roundTrip = time.Millisecond
-		began := time.Now()
-		found, err := lookInto(t.Context(), names, func(_ context.Context, at name) (*lockv1.Lock, error) {
-			time.Sleep(roundTrip)
-			return &lockv1.Lock{Name: at.text}, nil
-		})
-		if err != nil || len(found) != len(names) || found[999].GetName() != "0999" {
-			t.Fatalf("found %d, %v", len(found), err)
-		}
-		if took := time.Since(began); took > 40*roundTrip {
-			t.Errorf("looked into 1000 directories in %v, where a round trip takes %v", took, roundTrip)
-		}
-	})
 }

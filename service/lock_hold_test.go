@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,13 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 4*time.Second, 200*time.Millisecond })
+	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 4*time.Second, 200*time.Millisecond })
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
 	session.Suspend()
@@ -41,7 +42,7 @@ func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
 
 func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 4*time.Second, time.Second }) // a second lies between
+	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 4*time.Second, time.Second }) // a second lies between
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -64,7 +65,7 @@ func TestRevocationIsToldWithWhoAndWhy(t *testing.T) {
 	response, err := s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "please"})
 	s.must(err)
 	same(t, "asked", response.GetAsked(), 1)
-	identity := a.identity(s)
+	identity := "uid:" + uid()
 	a.sees("asked by " + identity + " please")
 	if grace := a.last.GetRevocationRequested().GetGrace(); grace != nil {
 		t.Errorf("grace %v, though none was given", grace)
@@ -75,7 +76,7 @@ func TestAGraceEndsTheHoldAndIsNotProlonged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	by := "asked by " + a.identity(s)
+	by := "asked by " + "uid:" + uid()
 	_, err := s.operators.Revoke(s.context(), &lockv1.RevokeRequest{
 		Name: "orders", Reason: "one", Grace: lasting(3 * time.Second),
 	})
@@ -254,14 +255,6 @@ func (s *scene) awaitEnd(hold string) time.Time {
 		s.must(ctx.Err())
 	}
 	return time.Now()
-}
-
-// identity is the caller's, as the sidecar knows it.
-func (a *acquiring) identity(s *scene) string {
-	a.t.Helper()
-	s.services.holds.mu.Lock()
-	defer s.services.holds.mu.Unlock()
-	return s.services.holds.entries[digestOf(a.hold)].identity
 }
 
 func TestEveryDeliberateEndComesBeforeTheHandOver(t *testing.T) {

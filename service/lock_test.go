@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -113,7 +115,7 @@ func TestWhoTriesOnceIsToldWhoHolds(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	seen := status.Convert(err)
-	info, _ := detail[*errdetails.ErrorInfo](seen)
+	info, _ := expect.Detail[*errdetails.ErrorInfo](seen)
 	who := fmt.Sprintf("uid:%d", os.Getuid())
 	same(t, "status", fmt.Sprint(seen.Message(), " ", info.GetMetadata()),
 		`LOCK_HELD: the lock is held by another caller: "node-1/4711", identity "`+who+`" map[holder:node-1/4711 identity:`+who+`]`)
@@ -172,7 +174,7 @@ func TestASessionThatEndsWhileWaitingTakesNothingAlong(t *testing.T) {
 
 func TestLimitsSayWhichTheyAre(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostLeases, o.MostWaiters = 3, 1 })
+	s := newScene(t, func(o *service.Options) { o.MostLeases, o.MostWaiters = 3, 1 })
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("queued 1")
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("ResourceExhausted WAITER_LIMIT")

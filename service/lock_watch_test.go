@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -67,7 +68,7 @@ func TestGetShowsHoldersAndWaitersInOrder(t *testing.T) {
 	s.must(err)
 	_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "team/orders"})
 	s.must(err)
-	first.sees("asked by " + first.identity(s))
+	first.sees("asked by " + "uid:" + uid())
 
 	response, err := s.Get(s.context(), &lockv1.GetRequest{Name: "team/orders"})
 	s.must(err)
@@ -175,7 +176,7 @@ func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	s := newScene(t, func(o *Options) { o.Log = book.Logger() })
+	s := newScene(t, func(o *service.Options) { o.Log = book.Logger() })
 	for i := range 100 {
 		data := fmt.Appendf(nil, `{"sidekeeper":1,"metadata":{"k":%q}}`, strings.Repeat("x", 1024))
 		_, err := s.ensemble.memory.Create(fmt.Sprintf("/locks/orders/_c_%d-lock-", i), data, embedded.PersistentSequential, 0)
@@ -191,7 +192,7 @@ func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 			s.must(s.ensemble.memory.Delete(last))
 		}
 		last = made
-		<-after(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	views := 0
 	for {

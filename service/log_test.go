@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"regexp"
@@ -8,6 +8,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // Ids are secrets: whoever reads the log must not be able to use one. All that may happen to a lease and to a hold is logged in
@@ -15,7 +16,7 @@ import (
 func TestNoIDStandsInTheLog(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	s := newScene(t, func(o *Options) { o.Log = book.Logger() })
+	s := newScene(t, func(o *service.Options) { o.Log = book.Logger() })
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "somebody"})
 	released := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	lost := s.hold(s.callers, &lockv1.AcquireRequest{Name: "stock"})

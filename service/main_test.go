@@ -13,7 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	service.StartServer = startServer
 	if err := flag.Set("test.parallel", "8"); err != nil { // the default, since most tests wait and few compute
 		panic(err)
 	}
@@ -22,10 +21,10 @@ func TestMain(m *testing.M) {
 
 type twice struct{ once *testing.M }
 
-func (t twice) Run() int { return service.RunTwice(t.once.Run) }
+func (t twice) Run() int { return runTwice(t.once.Run) }
 
 func startServer(
-	settings service.ServerSettings, services *service.Services, ensemble service.Ensemble,
+	settings serverSettings, services *service.Services, ensemble service.Ensemble,
 ) (addresses []string, serve func(context.Context) error, err error) {
 	started, err := server.New(server.Options{
 		Listen: settings.Listen, SocketMode: 0o660, OperatorListen: settings.OperatorListen,

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -98,7 +99,10 @@ func TestAJoinThatCannotBeginSaysWhy(t *testing.T) {
 		{"no ensemble", "Unavailable ENSEMBLE_UNREACHABLE", &membershipv1.JoinRequest{}, func(s *scene) {
 			s.ensemble.answer(recipes.ErrUnreachable, false)
 		}},
-		{"stopping", "Unavailable SIDECAR_STOPPING", &membershipv1.JoinRequest{}, func(s *scene) { s.services.drain.begin(time.Hour) }},
+		{"stopping", "Unavailable SIDECAR_STOPPING", &membershipv1.JoinRequest{}, func(s *scene) {
+			s.drain(time.Hour)
+			<-service.Stopping(s.services)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t)
@@ -133,13 +137,13 @@ func (s *scene) awaitWatched(session *standin.Session) {
 		if time.Now().After(deadline) {
 			s.t.Fatal("it does not try to join")
 		}
-		<-after(time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 }
 
 func TestAForeignMemberIsReplacedWhenItsLeaseMustHaveExpired(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 400*time.Millisecond, 100*time.Millisecond })
+	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 400*time.Millisecond, 100*time.Millisecond })
 	s.foreigner("a", "theirs")
 	began := time.Now()
 	j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})

@@ -1,10 +1,9 @@
-package service
+package service_test
 
 import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -217,7 +217,7 @@ func TestWatchesEndWithTheReason(t *testing.T) {
 		s.watchGroup(s.callers, "shop").sees("Unavailable ENSEMBLE_UNREACHABLE")
 	})
 	t.Run("too much is watched", func(t *testing.T) {
-		s := newScene(t, func(o *Options) { o.MostWatched = 4 })
+		s := newScene(t, func(o *service.Options) { o.MostWatched = 4 })
 		first := s.joined(s.callers, "a")
 		watch := s.watchGroup(s.callers, "shop")
 		watch.sees("a: +a") // the list, the directory, the member
@@ -234,14 +234,7 @@ func TestWatchesEndWithTheReason(t *testing.T) {
 
 // awaitWatchedBelow returns when fewer nodes are watched.
 func (s *scene) awaitWatchedBelow(limit int) {
-	watched := &s.services.watched
-	for ctx := s.context(); ; runtime.Gosched() {
-		watched.mu.Lock()
-		sum := watched.sum
-		watched.mu.Unlock()
-		if sum < limit {
-			return
-		}
+	for ctx := s.context(); service.WatchedNodes(s.services) >= limit; runtime.Gosched() {
 		s.must(ctx.Err())
 	}
 }
@@ -260,62 +253,5 @@ func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {
 	view := watch.last.GetView()
 	if shown := len(view.GetMembers()); view.GetMembersOmitted() == 0 || shown+int(view.GetMembersOmitted()) != 4000 {
 		t.Errorf("%d members and %d omitted", shown, view.GetMembersOmitted())
-	}
-}
-
-func TestWhatChangedIsToldApart(t *testing.T) {
-	t.Parallel()
-	member := func(name string, incarnation int64, port string) recipes.Member {
-		return recipes.Member{Name: name, Incarnation: incarnation, About: recipes.About{Metadata: map[string]string{"port": port}}}
-	}
-	view := func(members ...recipes.Member) recipes.GroupView { return recipes.GroupView{Members: members} }
-	omitting := func(view recipes.GroupView, names ...string) recipes.GroupView {
-		view.Omitted = names
-		return view
-	}
-	a, b, c := member("a", 1, "1"), member("b", 2, "1"), member("c", 3, "1")
-	for _, test := range []struct {
-		before, after recipes.GroupView
-		want          string
-	}{
-		{view(), view(), "false"},
-		{view(a, b), view(a, b), "false"},
-		{view(), view(a, b), "true +a1 +b2"},
-		{view(a, b, c), view(b), "true -a1 -c3"},
-		{view(b), view(a, c), "true -b2 +a1 +c3"},
-		{view(a, b), view(member("a", 4, "1"), b), "true -a1 +a4"},
-		{view(a, b), view(a, member("b", 2, "2")), "true ~b2"},
-		{view(a), omitting(view(a), "b"), "true …"},
-		{omitting(view(a), "b"), omitting(view(a), "b"), "false"},
-		{view(a, c), omitting(view(a, b), "c"), "true +b2 …"},
-		{omitting(view(a, b), "c"), view(a, c), "true -b2 …"},
-		{omitting(view(b), "c"), omitting(view(a), "b", "c"), "true +a1 …"},
-		{omitting(view(a), "b"), omitting(view(a), "c"), "true …"},
-		{view(a), recipes.GroupView{Members: []recipes.Member{a}, Permanent: true}, "true"},
-	} {
-		var response membershipv1.WatchResponse
-		words := strconv.FormatBool(tellApart(test.before, test.after, &response))
-		for i, list := range [][]*membershipv1.MemberReference{response.GetLeft(), response.GetJoined(), response.GetChanged()} {
-			for _, reference := range list {
-				words += fmt.Sprint(" ", string("-+~"[i]), reference.GetMember(), reference.GetIncarnation())
-			}
-		}
-		if response.GetChangesOmitted() {
-			words += " …"
-		}
-		same(t, "difference", words, test.want)
-	}
-}
-
-func TestChangesWithoutRoomAreLeftOutAndTheViewIsWhole(t *testing.T) {
-	t.Parallel()
-	var many []recipes.Member
-	for i := range 20000 {
-		many = append(many, recipes.Member{Name: fmt.Sprintf("%s%05d", strings.Repeat("x", 50), i)})
-	}
-	var response membershipv1.WatchResponse
-	tellApart(recipes.GroupView{}, recipes.GroupView{Members: many}, &response)
-	if told := len(response.GetJoined()); !response.GetChangesOmitted() || told == 0 || told == len(many) {
-		t.Errorf("%d are told, omitted %t", told, response.GetChangesOmitted())
 	}
 }

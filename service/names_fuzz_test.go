@@ -1,3 +1,5 @@
+// It looks inside: a fuzzer tries more names than calls could carry.
+
 package service
 
 import (

@@ -1,3 +1,5 @@
+// It looks inside: which nodes names stand for is a table of them.
+
 package service
 
 import (

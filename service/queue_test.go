@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -210,7 +210,7 @@ func TestAQueueRefusesWhatIsTooMuch(t *testing.T) {
 	s.putItem(&queuev1.PutRequest{Name: "mail", MaxItems: 1})
 	for want, request := range map[string]*queuev1.PutRequest{
 		"ResourceExhausted QUEUE_FULL":            {Name: "mail", MaxItems: 1},
-		"InvalidArgument INVALID_FIELD value":     {Name: "mail", Value: make([]byte, longestItem+1)},
+		"InvalidArgument INVALID_FIELD value":     {Name: "mail", Value: make([]byte, 64<<10+1)},
 		"InvalidArgument INVALID_FIELD max_items": {Name: "mail", MaxItems: 10001},
 		"InvalidArgument INVALID_FIELD delay":     {Name: "mail", Order: &queuev1.PutRequest_Delay{Delay: durationpb.New(-1)}},
 		"InvalidArgument INVALID_FIELD name":      {Name: "mail.taken"},

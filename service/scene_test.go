@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"bytes"
@@ -28,6 +28,7 @@ import (
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -35,7 +36,8 @@ import (
 type scene struct {
 	t        *testing.T
 	ensemble *sceneEnsemble
-	services *Services
+	options  service.Options
+	services *service.Services
 	socket   string
 	callers
 	operators callers
@@ -69,10 +71,10 @@ type sceneEnsemble struct {
 	hang   bool   // whether Open waits for its context
 	before func() // what Commit does first, once; nil for nothing
 
-	wrap func(*standin.Session) Session // makes what Open returns of a session; nil for the session itself
+	wrap func(*standin.Session) service.Session // makes what Open returns of a session; nil for the session itself
 }
 
-func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
+func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
 	e.mu.Lock()
 	refuse, hang := e.refuse, e.hang
 	e.mu.Unlock()
@@ -116,20 +118,17 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 	e.refuse, e.hang = refuse, hang
 }
 
-// ServerSettings are those that scenes set.
-type ServerSettings struct {
+// serverSettings are those that scenes set.
+type serverSettings struct {
 	Listen         []string
 	OperatorListen string
 	Log            *zap.Logger
 }
 
-// StartServer opens the listeners of a Server and returns how it serves. Servers stand above this package: whoever runs the tests sets it.
-var StartServer func(ServerSettings, *Services, Ensemble) (addresses []string, serve func(context.Context) error, err error)
-
 // newScene starts a sidecar. Its sessions last longer than a busy machine makes a test wait.
-func newScene(t *testing.T, change ...func(*Options)) *scene {
+func newScene(t *testing.T, change ...func(*service.Options)) *scene {
 	t.Helper()
-	options := Options{LockRoot: "/locks", SessionTimeout: 30 * time.Second, TickTime: 1500 * time.Millisecond}
+	options := service.Options{LockRoot: "/locks", SessionTimeout: 30 * time.Second, TickTime: 1500 * time.Millisecond, Log: zap.NewNop()}
 	for _, change := range change {
 		change(&options)
 	}
@@ -138,7 +137,7 @@ func newScene(t *testing.T, change ...func(*Options)) *scene {
 	s := &scene{t: t, ensemble: &sceneEnsemble{
 		Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, 2000),
 	}}
-	s.services = New(options, s.ensemble)
+	s.options, s.services = options, service.New(options, s.ensemble)
 	tcp := s.serve()
 	s.callers = s.dial("unix:" + s.socket)
 	s.operators = s.dial("unix:" + filepath.Dir(s.socket) + "/operators")
@@ -152,8 +151,8 @@ func (s *scene) serve() string {
 	s.must(err)
 	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s.socket = folder + "/callers"
-	addresses, serve, err := StartServer(ServerSettings{
-		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, OperatorListen: "unix://" + folder + "/operators", Log: s.services.options.Log,
+	addresses, serve, err := startServer(serverSettings{
+		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, OperatorListen: "unix://" + folder + "/operators", Log: s.options.Log,
 	}, s.services, s.ensemble)
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -284,23 +285,12 @@ func TestNextEndsWhenTheSidecarStopsOrTheEnsembleIsAway(t *testing.T) {
 	seen := make(chan string, 2)
 	go func() { seen <- s.next(&sequencev1.NextRequest{Name: "orders"}) }()
 	go func() { seen <- s.next(&sequencev1.NextRequest{Name: "orders", Ordering: relaxed}) }()
-	waitUntil(t, func() bool { return s.users("orders") == 2 })
+	waitUntil(t, func() bool { return service.SequenceUsers(s.services, "orders") == 2 })
 	drained := s.drain(time.Millisecond)
 	same(t, "waiting", []string{<-seen, <-seen}, []string{"Unavailable SIDECAR_STOPPING", "Unavailable SIDECAR_STOPPING"})
 	s.must(<-drained)
 	same(t, "later", s.next(&sequencev1.NextRequest{Name: "orders"}), "Unavailable SIDECAR_STOPPING")
 	same(t, "later", outcome(second(s.sequences.Get(s.context(), &sequencev1.GetRequest{Name: "orders"}))), "Unavailable SIDECAR_STOPPING")
-}
-
-// users counts the calls under way for a sequence; −1 if it is not remembered.
-func (s *scene) users(sequence string) int {
-	i := s.services.issuers
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if found := i.known[issuing{sequence: name{sequence}}]; found != nil {
-		return found.users
-	}
-	return -1
 }
 
 func waitUntil(t *testing.T, condition func() bool) {
@@ -316,40 +306,6 @@ func waitUntil(t *testing.T, condition func() bool) {
 			t.Fatal("it does not come to that")
 		}
 	}
-}
-
-func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	for n := range 100 {
-		s.next(&sequencev1.NextRequest{Name: fmt.Sprint("missing", n), Ordering: sequencev1.Ordering(n % 3)})
-	}
-	s.makes("orders")
-	s.makes("idle")
-	s.next(&sequencev1.NextRequest{Name: "orders"})
-	s.next(&sequencev1.NextRequest{Name: "idle", Ordering: relaxed})
-	i := s.services.issuers
-	same(t, "remembered", len(i.known), 2)
-	i.mu.Lock()
-	i.known[issuing{sequence: name{"idle"}}].used = time.Now().Add(-issuerIdle - time.Second)
-	i.sweep(time.Now())
-	i.mu.Unlock()
-	same(t, "idle", s.users("idle"), -1)
-	same(t, "used", s.users("orders"), 0)
-	for n := range mostIssuers {
-		sequence := name{fmt.Sprint("many", n)}
-		i.enter(sequence, guards{})
-		i.leave(issuing{sequence: sequence}, nil)
-	}
-	for n := range 10 {
-		sequence, under := name{fmt.Sprint("guarded", n)}, guards{all: []guard{{}}}
-		i.enter(sequence, under)
-		i.leave(issuing{sequence, under.key()}, nil)
-	}
-	if len(i.known) > mostIssuers {
-		t.Errorf("%d are remembered", len(i.known))
-	}
-	same(t, "forgotten reserve", s.next(&sequencev1.NextRequest{Name: "idle", Ordering: relaxed}), "34-34")
 }
 
 func TestSequencesThatTheEnsembleDeniesAreSaidToBe(t *testing.T) {

@@ -1,15 +1,16 @@
-package service
+package service_test
 
 import (
 	"testing"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 func TestOneCallerCannotTakeAllLeases(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostLeases, o.LeaseShare = 4, func(string) int { return 3 } })
+	s := newScene(t, func(o *service.Options) { o.MostLeases, o.LeaseShare = 4, func(string) int { return 3 } })
 	first := s.open(s.callers, &leasev1.OpenRequest{})
 	for range 2 {
 		s.open(s.callers, &leasev1.OpenRequest{})
@@ -26,7 +27,7 @@ func TestOneCallerCannotTakeAllLeases(t *testing.T) {
 
 func TestOneCallerCannotHaveAllWatched(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 4 } })
+	s := newScene(t, func(o *service.Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 4 } })
 	s.joined(s.callers, "a")
 	s.watchGroup(s.callers, "shop").sees("a: +a") // three nodes
 	s.watchGroup(s.callers, "others").sees(":")

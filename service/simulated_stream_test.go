@@ -1,3 +1,5 @@
+// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
+
 package service
 
 import (

@@ -1,19 +1,15 @@
-package service
+package service_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/recipes"
-	"github.com/sidekeeper/sidekeeper/test/support/standin"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
@@ -29,7 +25,7 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 	s.must(err)
 
 	state := s.services.Snapshot()
-	same(t, "counts", state.Counts, Counts{Leases: 2, MaxLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
+	same(t, "counts", state.Counts, service.Counts{Leases: 2, MaxLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
 	same(t, "leases", len(state.Leases), 2)
 	first := state.Leases[0]
 	same(t, "the oldest", fmt.Sprint(first.Owner, first.Caller, first.Holds, first.Waits, first.Members), "billinguid:"+uid()+"1 0 1")
@@ -44,42 +40,5 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 	s.must(err)
 	for _, id := range []string{lease.id, held.hold} {
 		same(t, "an id in it", strings.Contains(string(text), id), false)
-	}
-}
-
-func TestOfVeryManyLeasesTheStateListsSome(t *testing.T) {
-	t.Parallel()
-	services := manyHolders(t, 300)
-	state := services.Snapshot()
-	same(t, "counted", state.Counts.Leases, 300)
-	same(t, "listed", len(state.Leases), mostShown)
-	same(t, "locks listed", len(state.Locks), mostShown)
-}
-
-// manyHolders are services with so many leases, each of which holds a lock.
-func manyHolders(tb testing.TB, leases int) *Services {
-	tb.Helper()
-	memory := standin.New(standin.Options{Tick: time.Second})
-	tb.Cleanup(memory.Close)
-	services := New(Options{}, &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, leases)})
-	for i := range leases {
-		made, err := services.leases.begin(context.Background(), caller.Caller{Identity: "uid:0"}, recipes.About{Owner: "billing"}, 10*time.Second)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		lock := resource{kindLock, fmt.Sprint("lock-", i)}
-		made.begin([]resource{lock}, nil)
-		made.has([]resource{lock}, int64(i))
-	}
-	return services
-}
-
-// What a look costs while somebody looks, once in a second.
-func BenchmarkStateOfAThousandLeases(b *testing.B) {
-	services := manyHolders(b, 1000)
-	for b.Loop() {
-		if _, err := json.Marshal(services.Snapshot()); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,3 +1,5 @@
+// It looks inside: how much a slow caller has not taken is up to gRPC otherwise.
+
 package service
 
 import (

@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"strconv"
@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -82,21 +81,6 @@ func TestAKeepaliveOutOfRangeIsRefused(t *testing.T) {
 		for of, next := range newScene(t).watches(lasting(keepalive)) {
 			same(t, of, next(), "InvalidArgument INVALID_FIELD keepalive field=keepalive rule=a duration from 1s to 1h0m0s value="+strconv.Quote(text))
 		}
-	}
-}
-
-func TestAToldViewIsNewsWhenItOrItsBeingStaleChanges(t *testing.T) {
-	t.Parallel()
-	var told toldView
-	empty, full := &lockv1.View{}, &lockv1.View{Name: "orders"}
-	for _, step := range []struct {
-		view  proto.Message
-		stale bool
-		news  bool
-	}{
-		{empty, true, true}, {empty, true, false}, {empty, false, true}, {full, false, true}, {full, true, true}, {full, true, false},
-	} {
-		same(t, "news", told.isNews(step.view, step.stale), step.news)
 	}
 }
 

@@ -89,7 +89,7 @@ var charters = []charter{
 	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/standin", ours: []string{"recipes", "internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/ensemble", ours: []string{"test/support"}, closed: wire},
-	{folder: "test/support/expect", closed: zooKeeper},
+	{folder: "test/support/expect", ours: []string{"gen"}, closed: zooKeeper},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
