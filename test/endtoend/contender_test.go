@@ -2,10 +2,12 @@ package endtoend
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -18,6 +20,7 @@ type contender struct {
 	name    string
 	events  *record[*lockv1.AcquireResponse]
 	cancel  context.CancelFunc
+	arrived atomic.Pointer[moment] // when the status came; nil if none did
 
 	finished chan struct{} // closed when the stream has ended
 	end      string        // then: how
@@ -31,6 +34,24 @@ type grant struct {
 	id    string
 }
 
+// arrivals note when the status of a call has come, which its caller may read late: a busy machine runs others first.
+type arrivals struct{}
+
+type arrivalKey struct{}
+
+func (arrivals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (arrivals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (arrivals) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (arrivals) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, is := event.(*stats.InTrailer); !is {
+		return
+	}
+	if arrived, wanted := ctx.Value(arrivalKey{}).(*atomic.Pointer[moment]); wanted {
+		arrived.Store(new(now()))
+	}
+}
+
 // acquire asks for a lock. The stream ends with the test at the latest.
 func (s *sidecar) acquire(t *testing.T, name string, adjust ...func(*lockv1.AcquireRequest)) *contender {
 	t.Helper()
@@ -40,7 +61,7 @@ func (s *sidecar) acquire(t *testing.T, name string, adjust ...func(*lockv1.Acqu
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &contender{sidecar: s, name: name, cancel: cancel, events: newRecord[*lockv1.AcquireResponse](), finished: make(chan struct{})}
-	stream, err := s.locks.Acquire(ctx, request)
+	stream, err := s.locks.Acquire(context.WithValue(ctx, arrivalKey{}, &c.arrived), request)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -70,6 +91,9 @@ func (c *contender) follow(stream grpc.ServerStreamingClient[lockv1.AcquireRespo
 		event, err := stream.Recv()
 		if err != nil {
 			c.ended, c.end = now(), told(err)
+			if arrived := c.arrived.Load(); arrived != nil {
+				c.ended = *arrived
+			}
 			c.events.end()
 			close(c.finished)
 			return

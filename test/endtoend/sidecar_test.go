@@ -126,7 +126,8 @@ func (s *sidecar) client(t *testing.T) *sidekeeperclient.Client {
 
 func dial(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+		grpc.WithStatsHandler(arrivals{}))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	return connection
