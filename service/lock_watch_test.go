@@ -182,7 +182,11 @@ func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 		_, err := s.ensemble.memory.Create(fmt.Sprintf("/locks/orders/_c_%d-lock-", i), data, embedded.PersistentSequential, 0)
 		s.must(err)
 	}
-	w := s.watch("orders")
+	const window = 64 << 10 // which gRPC widens by itself otherwise, most of all on a busy machine
+	reader := s.dial("unix:"+s.socket, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
+	stream, err := reader.Watch(s.context(), &lockv1.WatchRequest{Name: "orders"})
+	s.must(err)
+	w := &watched{t: s.t, stream: stream}
 	ctx, last := s.context(), ""
 	for linesWith(book.Text(), "SLOW_READER") == 0 {
 		s.must(ctx.Err())
