@@ -249,7 +249,7 @@ func TestWhatFailsIsNotRecordedAndKeepsNothingFromRunning(t *testing.T) {
 		"models:\n\t@echo 'ok  \tpackage/models\t1.5s'\n")
 	results, said := r.make(commits)
 	for _, want := range []string{
-		"core failed", "TestX", "targets: 1 passed, 1 failed", "package/core", "package/models", "lane kube was not run: it runs at night",
+		"core failed", "TestX", "targets: 1 passed, 1 failed", "package/core", "package/models", "not run: kube: it runs at night",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not said in\n%s", want, said)
@@ -263,6 +263,26 @@ func TestWhatFailsIsNotRecordedAndKeepsNothingFromRunning(t *testing.T) {
 	r.write("Makefile", "core:\nmodels:\n\t@exit 1\n")
 	r.make(commits)
 	r.expect("when it has failed", "runs: changed since it passed: Makefile")
+}
+
+func TestWhatIsSaidOfAFailureStandsAtTheEnd(t *testing.T) {
+	for _, c := range []struct{ what, said, want string }{
+		{
+			"a test of Go", "{\"level\":\"info\"}\n--- FAIL: TestX (0.1s)\n    x_test.go:3: got 1\n\nFAIL\nFAIL\tx\t1s\n",
+			"--- FAIL: TestX (0.1s)|x_test.go:3: got 1|FAIL|FAIL\tx\t1s",
+		},
+		{"the first failure of two", "a\n[ERROR] 1\n2\n3\n4\n5\n6\n7\n[ERROR] 8\n", "[ERROR] 1|2|3|4|5|6"},
+		{"none that is known", "1\n2\n3\n4\n5\n6\n7\n", "2|3|4|5|6|7"},
+		{"a long line", strings.Repeat("x", 2*quotedRow), strings.Repeat("x", quotedRow)},
+	} {
+		var r result
+		for line := range strings.Lines(c.said) {
+			r.note(line)
+		}
+		if got := strings.Join(r.why, "|"); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+	}
 }
 
 func TestALaneThatChangesWhileItRunsIsNotRecorded(t *testing.T) {

@@ -21,6 +21,7 @@ const (
 type step struct {
 	lane   *Lane
 	runs   bool
+	rests  bool // whether it does not run because its record holds
 	why    string
 	inputs []string
 	record string // where to write that it has passed; empty if nowhere
@@ -70,7 +71,8 @@ func (s *step) rest(root, otherwise string) error {
 		s.why = otherwise + differs
 	default:
 		name, _ := filepath.Rel(root, s.record)
-		s.runs, s.why = false, fmt.Sprintf("%s says that it passed with these inputs in %s s, at %s", filepath.ToSlash(name), r.seconds, r.commit)
+		s.runs, s.rests = false, true
+		s.why = fmt.Sprintf("%s says that it passed with these inputs in %s s, at %s", filepath.ToSlash(name), r.seconds, r.commit)
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ type result struct {
 	err          error
 	packages     []packageTime
 	failed       []string // tests
+	why          []string // what is quoted of it if it fails
+	troubled     bool     // whether these lines begin with its first failure
 }
 
 // A runner runs targets of the Makefile and says what they say.

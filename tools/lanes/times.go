@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,8 +24,33 @@ var (
 	failureLine = regexp.MustCompile(`^\s*--- FAIL: (\S+)|^FAILED (\S+)|^FAIL\s+(\S+)`)
 )
 
+// troubleLine begins what a program says of its first failure: Go, pytest, Node and Maven.
+var troubleLine = regexp.MustCompile(`--- FAIL|^WARNING: DATA RACE|^panic:|^fatal error:|^E  |^not ok|^✖|^\[ERROR\]`)
+
+const (
+	quoted    = 6   // lines of a target that has failed: those of its first failure, or its last
+	quotedRow = 180 // bytes of each
+)
+
+// quote keeps the lines that tell why a target fails. What a sidecar logs is not among them.
+func (r *result) quote(line string) {
+	line = strings.TrimSpace(line)
+	if line == "" || strings.HasPrefix(line, "{") {
+		return
+	}
+	if !r.troubled && troubleLine.MatchString(line) {
+		r.troubled, r.why = true, nil
+	}
+	if r.troubled && len(r.why) == quoted {
+		return
+	}
+	r.why = append(r.why, line[:min(len(line), quotedRow)])
+	r.why = r.why[max(0, len(r.why)-quoted):]
+}
+
 // note keeps what a line says of times and failures.
 func (r *result) note(line string) {
+	r.quote(line)
 	if found := packageLine.FindStringSubmatch(line); found != nil {
 		seconds, _ := strconv.ParseFloat(found[2], 64) // nothing if it is cached
 		r.packages = append(r.packages, packageTime{name: found[1], seconds: seconds, cached: found[2] == ""})
@@ -64,17 +90,39 @@ func report(to io.Writer, steps []*step, results []result) {
 		}
 	}
 	_ = table.Flush() // what cannot be told is not worth more
-	for _, s := range steps {
-		if !s.runs {
-			fmt.Fprintf(to, "lane %s was not run: %s\n", s.lane.Name, s.why)
-		}
-	}
+	tellRest(to, steps)
 	for _, r := range results {
-		if r.err != nil {
-			fmt.Fprintf(to, "%s failed: %v: %s\n", r.target, r.err, strings.Join(r.failed, ", "))
-		}
+		r.tellFailure(to)
 	}
 	fmt.Fprintf(to, "targets: %d passed, %d failed\n", len(results)-failed, failed)
+}
+
+// tellRest says which lanes were not run, by the reason.
+func tellRest(to io.Writer, steps []*step) {
+	left := map[string][]string{}
+	for _, s := range steps {
+		why := s.why
+		if s.rests {
+			why = "passed with these inputs"
+		}
+		if !s.runs {
+			left[why] = append(left[why], s.lane.Name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		fmt.Fprintf(to, "not run: %s: %s\n", strings.Join(left[why], " "), why)
+	}
+}
+
+// tellFailure says which tests of a target have failed, and quotes the first.
+func (r *result) tellFailure(to io.Writer) {
+	if r.err == nil {
+		return
+	}
+	fmt.Fprintf(to, "%s failed: %v: %s\n", r.target, r.err, strings.Join(r.failed, ", "))
+	for _, line := range r.why {
+		fmt.Fprintf(to, "    %s\n", line)
+	}
 }
 
 const modulePath = "github.com/sidekeeper/sidekeeper/"
