@@ -87,4 +87,13 @@ var All = []Nemesis{
 		Name: "N24", About: "a sidecar started beside one that is frozen, which goes on then, or is killed",
 		Realm: Sidecars, Forces: true, Resuming: true, strike: startBeside,
 	},
+	{
+		Name: "N25", About: "a sidecar whose log nobody reads, and which loses the ensemble meanwhile",
+		Realm: Sidecars, Forces: true, strike: deafen,
+	},
+	{
+		Name: "N26", About: "a sidecar whose state directory hangs, and which loses the ensemble meanwhile; needs root",
+		Realm: Sidecars, Forces: true, Resuming: true, Adjust: withDisks, strike: hangDisk,
+	},
+	{Name: "N27", About: "a sidecar with a tenth of a processor", Realm: Sidecars, strike: starve},
 }

@@ -185,3 +185,53 @@ func suspendHost(ctx context.Context, s *scene) error {
 	host.Continue()
 	return nil
 }
+
+// deafen has nobody read the log of a sidecar that loses the ensemble for longer than its leases last, and serves then.
+func deafen(ctx context.Context, s *scene) error {
+	host := s.host()
+	defer s.fault(host.Target())()
+	host.Deafen()
+	defer host.Hear()
+	s.lose(ctx, host)
+	return nil
+}
+
+// lose has a sidecar lose the ensemble for longer than its leases last, and then serve for as long.
+func (s *scene) lose(ctx context.Context, host *stage.Host) {
+	s.eachWay(host, func(way *link.Link) { way.Drop() })
+	s.pause(ctx, s.expiry())
+	host.Heal()
+	s.pause(ctx, s.expiry())
+}
+
+func withDisks(options *stage.Options) { options.Disks = true }
+
+// hangDisk has what a sidecar writes to its state directory wait meanwhile.
+func hangDisk(ctx context.Context, s *scene) error {
+	host := s.host()
+	defer s.fault(host.Target())()
+	if err := host.FreezeDisk(); err != nil {
+		return err
+	}
+	s.lose(ctx, host)
+	return host.ThawDisk()
+}
+
+// A starving sidecar stands still for nine tenths of each slice.
+const slice = 100 * time.Millisecond
+
+// starve gives a sidecar a tenth of a processor for twice as long as its leases last.
+func starve(ctx context.Context, s *scene) error {
+	host := s.host()
+	defer s.fault(host.Target())()
+	defer host.Continue()
+	for over := time.Now().Add(2 * s.Timeout); time.Now().Before(over); {
+		host.Freeze()
+		going := s.pause(ctx, slice*9/10)
+		host.Continue()
+		if !going || !s.pause(ctx, slice/10) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

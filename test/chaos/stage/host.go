@@ -33,6 +33,8 @@ type Host struct {
 	stage     *Stage
 	directory string
 
+	hearing sync.RWMutex // is taken for writing while nobody reads the sidecar's log
+
 	mu          sync.Mutex
 	sidecar     *process.Process // the last one started; nil before the first
 	metrics     string           // where it serves its metrics
@@ -48,6 +50,11 @@ func newHost(s *Stage, number int) (*Host, error) {
 	}
 	if err := h.Sleep(0); err != nil {
 		return nil, err
+	}
+	if s.options.Disks {
+		if err := h.mountDisk(); err != nil {
+			return nil, err
+		}
 	}
 	for _, server := range s.Ensemble.Servers() {
 		way, err := link.New(link.Options{Target: server.RealAddress(), ZooKeeper: true})
@@ -70,6 +77,9 @@ func newHost(s *Stage, number int) (*Host, error) {
 func (h *Host) calls() []*link.Link { return []*link.Link{h.Calls, h.Lending, h.Borrowing} }
 
 func (h *Host) close() {
+	if h.stage.options.Disks {
+		h.unmountDisk()
+	}
 	for _, way := range h.ToServers {
 		way.Close()
 	}
@@ -128,7 +138,7 @@ func (h *Host) launch(said io.Writer) (started *process.Process, metrics string,
 	if err != nil {
 		return nil, "", err
 	}
-	log, err := os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := h.readLog()
 	if err != nil {
 		return nil, "", err
 	}
@@ -169,7 +179,7 @@ func (h *Host) flags() []string {
 		"--session-timeout=" + h.stage.play.Timeout.String(),
 	}
 	if h.stage.play.Resuming {
-		flags = append(flags, "--state-dir="+filepath.Join(h.directory, "state"))
+		flags = append(flags, "--state-dir="+h.stateDirectory())
 	}
 	if h.HandsOver() {
 		flags = append(flags, "--sigterm=handover")
