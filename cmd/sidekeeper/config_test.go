@@ -235,6 +235,8 @@ func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
 		"import a..b// " + folder:          `key "a..b//file.yaml": a segment is 1 to 64 letters, digits, . _ or -, and not . or .. alone`,
 		"sync a " + folder:                 folder + " holds file.yaml, which sync did not create: choose an empty folder",
 		"sync a b --signal 1 --exec c":     "--signal and --exec exclude each other",
+		"sync a b --retry 1s":              "--retry: only with --exec, and not with --once",
+		"sync a b --exec c --retry -1s":    "--retry -1s: expected a time, such as 10s",
 		"sync a b --signal 1:NONE":         "--signal 1:NONE: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID",
 		"sync a b --signal -1:HUP":         `--signal: "-1" is not a process ID`,
 		"sync a b --mode 999":              `invalid argument "999" for "--mode" flag: "999" is not permissions in octal, such as 0660`,

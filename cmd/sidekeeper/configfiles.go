@@ -66,6 +66,7 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 	command.Flags().BoolVar(&s.Once, "once", false, "write the folder once and exit, within --timeout")
 	command.Flags().StringVar(&s.Signal, "signal", "", "signal to send after each change, as `PID:SIGNAL`; a file may contain the PID")
 	command.Flags().StringVar(&s.Exec, "exec", "", "command to run after each change")
+	command.Flags().DurationVar(&s.Retry, "retry", 0, "time after which a command that failed runs again (default: with the next change)")
 	command.Flags().Var(&mode, "mode", "mode of the files; folders are accessible to everyone who can read them")
 	return command
 }

@@ -164,6 +164,22 @@ func TestSyncGoesOnWhenItsSidecarIsBack(t *testing.T) {
 	p.want(t, 0)
 }
 
+func TestACommandThatFailedRunsAgainAfterAWhileWithoutAChange(t *testing.T) {
+	t.Parallel()
+	s := newConfigScene(t)
+	s.put("app/a", "1")
+	runs := filepath.Join(t.TempDir(), "runs")
+	p, stop := s.launch("sync", "app", t.TempDir(), "--retry", "10ms",
+		"--exec", "echo >>"+runs+"; test $(wc -l <"+runs+") = 3 || exit 3; "+showFiles)
+	p.wantLine(t, "app: a=1")
+	p.awaitSaid(t, "the command exited with 3; it runs again in 10ms")
+	stop()
+	p.want(t, 0)
+	if ran, err := os.ReadFile(runs); err != nil || len(ran) != 3 {
+		t.Errorf("%d runs, %v", len(ran), err)
+	}
+}
+
 // commitTogether writes keys that belong together, and says whether the test goes on.
 func (s *configScene) commitTogether(number int) bool {
 	var all sidekeeper.Commit

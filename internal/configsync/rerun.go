@@ -26,6 +26,7 @@ type rerunner struct {
 	stdout, stderr io.Writer
 	say            func(string, ...any)
 	wake           chan struct{}
+	retry          time.Duration // after which a command that failed runs again; 0 with the next change
 }
 
 // A run is one run of a command: its environment besides this process's, and its input.
@@ -51,16 +52,22 @@ func (r *rerunner) again() {
 // run runs the command as often as it is asked to, until ctx ends. A command that fails is told and does not end it; one
 // that cannot be run at all does.
 func (r *rerunner) run(ctx context.Context) error {
+	var again <-chan time.Time
 	for {
 		select {
 		case <-r.wake:
+		case <-again:
 		case <-ctx.Done():
 			return nil
 		}
+		again = nil
 		code, err := r.once(ctx)
 		switch {
 		case err != nil:
 			return err
+		case ctx.Err() == nil && code != 0 && r.retry > 0:
+			again = time.After(r.retry)
+			r.say("the command exited with %d; it runs again in %v", code, r.retry)
 		case ctx.Err() == nil && code != 0:
 			r.say("the command exited with %d; it runs again with the next change", code)
 		}

@@ -23,9 +23,10 @@ type Sync struct {
 	Sidecar
 
 	Prefix, Folder string
-	Mode           fs.FileMode // of the files
-	Once           bool        // make the folder equal and end, within Timeout
-	Signal, Exec   string      // what to do after each change
+	Mode           fs.FileMode   // of the files
+	Once           bool          // make the folder equal and end, within Timeout
+	Signal, Exec   string        // what to do after each change
+	Retry          time.Duration // after which a command that failed runs again; 0 with the next change
 
 	news chan struct{}
 	mu   sync.Mutex

@@ -2,6 +2,7 @@ package configsync
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -19,6 +20,10 @@ func (s *Sync) notifier() (*notifier, error) {
 	switch {
 	case s.Signal != "" && s.Exec != "":
 		return nil, errors.New("--signal and --exec exclude each other")
+	case s.Retry < 0:
+		return nil, fmt.Errorf("--retry %v: expected a time, such as 10s", s.Retry)
+	case s.Retry > 0 && (s.Exec == "" || s.Once):
+		return nil, errors.New("--retry: only with --exec, and not with --once")
 	case s.Signal != "":
 		signal, err := parseSignal(s.Signal)
 		if err != nil {
@@ -28,6 +33,7 @@ func (s *Sync) notifier() (*notifier, error) {
 	case s.Exec != "":
 		next := run{environment: []string{"SIDEKEEPER_CONFIG_FOLDER=" + s.Folder, "SIDEKEEPER_CONFIG_PREFIX=" + s.Prefix}}
 		tell.command = s.newRerunner(s.Exec, func() run { return next })
+		tell.command.retry = s.Retry
 	}
 	return tell, nil
 }
