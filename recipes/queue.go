@@ -33,6 +33,9 @@ const (
 // Those of ours who wait for items stand in the queue of a mutex, at TakersSuffix, and the first alone looks for an item, so that one that
 // comes wakes one of them. Besides, each delivery of ours has a node whose name is never used again, made after the item was taken and
 // deleted before it is given back: that is the delivery's place, which bears its token and guards writes.
+//
+// A delivery sets the item's data to what they are, so that their version says how often it was delivered. An item that was delivered twice and
+// is there still rests before the next time, and others go before it.
 type Queue struct {
 	Path string // of the directory of items
 }

@@ -12,20 +12,30 @@ import (
 type Delivery struct {
 	Token  int64    // larger than that of every earlier delivery of the item; 0 before the delivery
 	Values [][]byte // what the item holds
+	Times  int      // how often it was delivered, with this delivery: at least so often; 0 before that is known
 
 	queue   Queue
 	session MemberSession
+	store   Store
 	about   About
 	place   *Place             // among those who wait
 	first   bool               // it is the first there
 	item    string             // the name of the item that was taken; empty if none is
-	czxid   int64              // of the item
+	node    Node               // the item as it was read
+	counted bool               // the delivery is, in the item
 	denied  map[string]bool    // the names of items that the ensemble does not let the session read
+	resting map[string]rest    // by the names of items
 	doubted atomic.Bool        // whether it has been removed is not known
 	own     *Place             // the delivery's
 	context context.Context    //nolint:containedctx // ends with the delivery
 	cancel  context.CancelFunc // of context
 	leave   sync.Once
+}
+
+// A rest is until when an item that was delivered so often is left alone.
+type rest struct {
+	version int32
+	until   time.Time
 }
 
 // A Taker is how somebody stands who waits for an item.
@@ -40,12 +50,14 @@ type Taker struct {
 
 // Take takes the last place among those who wait for items. It cannot be cancelled. Whoever takes must Leave. A session must not take again
 // from the same queue before it has left.
-func (q Queue) Take(ctx context.Context, session MemberSession, about About) (*Delivery, error) {
+func (q Queue) Take(ctx context.Context, session MemberSession, store Store, about About) (*Delivery, error) {
 	place, err := q.takers().Join(ctx, session, Exclusive, about)
 	if err != nil {
 		return nil, err
 	}
-	made := &Delivery{queue: q, session: session, about: about, place: place, denied: map[string]bool{}}
+	made := &Delivery{
+		queue: q, session: session, store: store, about: about, place: place, denied: map[string]bool{}, resting: map[string]rest{},
+	}
 	made.context, made.cancel = context.WithCancel(context.Background())
 	return made, nil
 }
@@ -85,8 +97,13 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	}
 	others := setOf(taken)
 	for _, of := range readItems(names) {
-		switch due := time.UnixMilli(of.due); {
-		case others[of.name] || d.denied[of.name]:
+		if others[of.name] || d.denied[of.name] {
+			continue
+		}
+		due, err := d.dueAt(ctx, of)
+		switch {
+		case err != nil:
+			return err
 		case !due.After(time.Now()):
 			return d.take(ctx, of.name, turn)
 		case turn.Due.IsZero() || due.Before(turn.Due):
@@ -95,6 +112,32 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	}
 	turn.Changed = whicheverOf(d.context, d.session, []<-chan struct{}{changed, given})
 	return nil
+}
+
+// longestRest is how long an item rests at most that was delivered in vain: a second after the second time, then twice as long each time.
+const longestRest = 30 * time.Second
+
+// dueAt is when an item is due: not before it was to be, and not while it rests. What is not there rests until the list of items shows that.
+func (d *Delivery) dueAt(ctx context.Context, of item) (time.Time, error) {
+	if due := time.UnixMilli(of.due); due.After(time.Now()) {
+		return due, nil
+	}
+	known := d.resting[of.name]
+	if known.until.After(time.Now()) {
+		return known.until, nil
+	}
+	node, err := d.session.Get(ctx, d.queue.item(of.name))
+	switch {
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrNoNode):
+		return time.Time{}, nil // whoever takes it finds out
+	case err != nil || node.Version < 2:
+		return time.Time{}, err
+	case node.Version != known.version: // else it has rested, whatever the time at the ensemble
+		length := min(time.Second<<min(node.Version-2, 10), longestRest)
+		past := max(time.Since(node.Modified), 0)
+		d.resting[of.name] = rest{node.Version, time.Now().Add(length - past)}
+	}
+	return d.resting[of.name].until, nil
 }
 
 // take takes an item, if that is there in the very transaction. If it is not, or somebody else has it, the reader did not know: it catches up.
@@ -127,6 +170,11 @@ func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
 		}
 		d.own = own
 	}
+	if !d.counted {
+		if err := d.count(ctx); err != nil || !d.counted {
+			return again, err
+		}
+	}
 	node, changed, err := d.own.watchOwn(ctx)
 	if err == nil {
 		err = d.session.Prove(ctx)
@@ -150,13 +198,33 @@ func (d *Delivery) read(ctx context.Context) error {
 		d.denied[d.item] = true
 		fallthrough
 	case errors.Is(err, ErrNoNode):
+		if d.own != nil { // whose token may be smaller than one of the next item's
+			d.own.Leave(ctx)
+			d.own = nil
+		}
 		d.session.Delete(ctx, d.queue.taken(d.item))
 		d.item = ""
 		return nil
 	case err != nil:
 		return err
 	}
-	d.Values, d.czxid = decodeItem(node.Data), node.Czxid
+	d.Values, d.node = decodeItem(node.Data), node
+	return nil
+}
+
+// count notes in the item that it is delivered once more. That is no reason to deliver it not: where the note cannot be made, or a reply is
+// lost, it is delivered all the same. An item that others have removed or changed meanwhile is looked at anew.
+func (d *Delivery) count(ctx context.Context) error {
+	set := Set(d.queue.item(d.item), d.node.Data, d.node.Version)
+	_, err := Guarded(d.store, []Guard{{Path: d.own.path()}}).Commit(ctx, set)
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return err
+	case errors.Is(err, ErrBadVersion), errors.Is(err, ErrNoNode):
+		d.Values = nil
+		return nil
+	}
+	d.Times, d.counted = int(d.node.Version)+1, true
 	return nil
 }
 
@@ -209,7 +277,7 @@ func (d *Delivery) isRemoved(ctx context.Context, store Store) (bool, error) {
 	case err != nil:
 		return false, errors.Join(ErrOutcomeUnknown, err)
 	}
-	return node.Czxid != d.czxid, nil
+	return node.Czxid != d.node.Czxid, nil
 }
 
 // LeaveQueue lets the next of those who wait have its turn, once the item is delivered. It cannot be cancelled.

@@ -27,7 +27,12 @@ type taker struct {
 // take waits for an item with this session.
 func (w world) take(session *standin.Session) *taker {
 	w.Helper()
-	delivery, err := mails.Take(w.living, session, recipes.About{Owner: "taker"})
+	return w.takeWith(session, w.NewReader())
+}
+
+func (w world) takeWith(session *standin.Session, store recipes.Store) *taker {
+	w.Helper()
+	delivery, err := mails.Take(w.living, session, store, recipes.About{Owner: "taker"})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -313,6 +318,76 @@ func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
 		}))
 		w.takersAre("[new]", w.take(session))
 	})
+}
+
+func TestAnItemThatIsDeliveredAgainAndAgainRestsAndOthersGoBeforeIt(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "poison")
+		last := time.Now()
+		for i, seconds := range []float64{0, 0, 1, 2, 4, 8, 16, 30, 30} {
+			k := w.take(w.session())
+			for k.is() == "waiting" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			w.takersAre("[poison]", k)
+			if rested := time.Since(last).Round(time.Second / 5).Seconds(); rested != seconds || k.delivery.Times != i+1 {
+				t.Errorf("delivered %d times, after %v s; want %d, %v", k.delivery.Times, rested, i+1, seconds)
+			}
+			last = time.Now()
+			k.quit()
+		}
+		w.putItem(recipes.Order{}, "a")
+		k := w.take(w.session())
+		w.takersAre("[a]", k)
+		w.done(k)
+		time.Sleep(31 * time.Second)
+		k = w.take(w.session())
+		w.takersAre("[poison]", k)
+		w.done(k)
+		if got := w.left(); got != "0 0 0" {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+// Whoever may not write an item, and whoever hears nothing of having written it, has it delivered all the same.
+func TestAnItemWhoseDeliveriesCannotBeCountedIsDelivered(t *testing.T) {
+	for _, why := range []error{recipes.ErrDenied, recipes.ErrTooLarge, recipes.ErrOutcomeUnknown} {
+		inBubble(t, func(w world) {
+			w.putItem(recipes.Order{}, "a")
+			session := w.session()
+			store := w.NewReader()
+			store.Before(func(operation standin.Operation) error {
+				if operation.Name == "Commit" {
+					return why
+				}
+				return nil
+			})
+			k := w.takeWith(session, store)
+			w.takersAre("[a]", k)
+			w.done(k)
+		})
+	}
+}
+
+// An item that somebody has removed by hand while its delivery was counted is not delivered, and neither is one of its name as that.
+func TestAnItemThatChangesWhileItsDeliveryIsCountedIsReadAnew(t *testing.T) {
+	for want, change := range map[string]func(w world, item string) error{
+		"waiting": func(w world, item string) error { return w.Delete(item) },
+		"[other]": func(w world, item string) error {
+			_, err := w.NewReader().Commit(w.living, recipes.Set(item, []byte("other"), -1))
+			return err
+		},
+	} {
+		inBubble(t, func(w world) {
+			w.putItem(recipes.Order{}, "a")
+			item, store := mails.Path+"/"+w.Names(mails.Path)[0], w.NewReader()
+			store.Before(once("Commit", func() error { return change(w, item) }))
+			k := w.takeWith(w.session(), store)
+			w.takersAre(want, k)
+			k.quit()
+		})
+	}
 }
 
 func TestAnItemThatMayNotBeReadIsLeftOut(t *testing.T) {

@@ -58,6 +58,7 @@ type Node struct {
 	Bare     bool      // whether it has no data, not even empty data: so are MakeDirectory's nodes (a Stat tells no container)
 	Children int32     // how many it has; −1 if it is watched but its list is not, which does not tell when that changes
 	Created  time.Time // by the clock of the ensemble's leader
+	Modified time.Time // by that clock, too: when its data were set
 	Read     time.Time // when this was read, by the local clock; ages are Read − Created
 }
 

@@ -90,7 +90,9 @@ func (d *deliveryStream) awaitTurn(ctx context.Context) error {
 	defer span.End()
 	d.services.options.Events.WaitBegun()
 	defer func() { d.services.options.Events.WaitEnded(d.name.text, d.delivered.Delivered, time.Since(d.began)) }()
-	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) { return d.queue.Take(ctx, d.lease.session, about) })
+	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) {
+		return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
+	})
 	news := queueNews[*queuev1.TakeResponse]{box: d.box}
 	for err == nil && !d.delivered.Delivered {
 		err = d.outwait(ctx, d.lookAtQueue(ctx, &news))
@@ -153,7 +155,7 @@ func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, node
 	d.hold.finish = func(ctx context.Context) error { return d.place.Done(ctx, d.services.ensemble) }
 	id := d.beginHold(d.hold)
 	go d.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
-	delivered := &queuev1.Delivered{HoldId: id, FencingToken: d.place.Token, Values: d.place.Values}
+	delivered := &queuev1.Delivered{HoldId: id, FencingToken: d.place.Token, Values: d.place.Values, Deliveries: int32(d.place.Times)}
 	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Delivered{Delivered: delivered}}, d.asks(d.delivered.Asked, d.delivered.Changed)
 }
 

@@ -143,6 +143,6 @@ func (n *node) Shown() recipes.Node {
 	return recipes.Node{
 		Version: stat.Version, Czxid: stat.Czxid, Mzxid: stat.Mzxid, Owner: stat.Owner,
 		Bare: n.data == nil, Children: stat.ChildCount,
-		Created: time.UnixMilli(stat.Ctime), Read: time.Now(),
+		Created: time.UnixMilli(stat.Ctime), Modified: time.UnixMilli(stat.Mtime), Read: time.Now(),
 	}
 }

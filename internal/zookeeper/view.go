@@ -260,6 +260,7 @@ func nodeOf(data []byte, stat *zk.Stat) recipes.Node {
 		Bare:     data == nil,
 		Children: stat.NumChildren,
 		Created:  time.UnixMilli(stat.Ctime),
+		Modified: time.UnixMilli(stat.Mtime),
 		Read:     time.Now(),
 	}
 }

@@ -409,7 +409,10 @@ type Delivered struct {
 	// Always set. Larger than that of every earlier delivery of the same item, for resources that refuse what comes from an earlier one.
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// The item: one value, or several that a client of Curator's has put as one. What is not in Curator's form is one value as it is.
-	Values        [][]byte `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
+	Values [][]byte `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
+	// Always set. How often sidecars have delivered the item, with this delivery: 1 for the first time. Deliveries by Curator's clients do not
+	// count, nor do those through sidecars that may not write the item.
+	Deliveries    int32 `protobuf:"varint,4,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -463,6 +466,13 @@ func (x *Delivered) GetValues() [][]byte {
 		return x.Values
 	}
 	return nil
+}
+
+func (x *Delivered) GetDeliveries() int32 {
+	if x != nil {
+		return x.Deliveries
+	}
+	return 0
 }
 
 // CheckRequest names the deliveries to check.
@@ -935,11 +945,14 @@ const file_sidekeeper_queue_v1_queue_proto_rawDesc = "" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"e\n" +
+	"\x05event\"\x85\x01\n" +
 	"\tDelivered\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\fR\x06values\")\n" +
+	"\x06values\x18\x03 \x03(\fR\x06values\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\x04 \x01(\x05R\n" +
+	"deliveries\")\n" +
 	"\fCheckRequest\x12\x19\n" +
 	"\bhold_ids\x18\x01 \x03(\tR\aholdIds\"U\n" +
 	"\rCheckResponse\x12D\n" +

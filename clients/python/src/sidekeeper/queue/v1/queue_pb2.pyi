@@ -64,14 +64,16 @@ class TakeResponse(_message.Message):
     def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class Delivered(_message.Message):
-    __slots__ = ("hold_id", "fencing_token", "values")
+    __slots__ = ("hold_id", "fencing_token", "values", "deliveries")
     HOLD_ID_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     hold_id: str
     fencing_token: int
     values: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, hold_id: _Optional[str] = ..., fencing_token: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    deliveries: int
+    def __init__(self, hold_id: _Optional[str] = ..., fencing_token: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ..., deliveries: _Optional[int] = ...) -> None: ...
 
 class CheckRequest(_message.Message):
     __slots__ = ("hold_ids",)

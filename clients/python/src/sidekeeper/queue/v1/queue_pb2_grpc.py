@@ -94,7 +94,8 @@ class QueueServiceServicer(object):
         """Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
         second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
         is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-        caller: it is delivered at least once, and to one caller at a time, until one is Done. Not idempotent.
+        caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
+        time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
 
         Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
 

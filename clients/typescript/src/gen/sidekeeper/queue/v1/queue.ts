@@ -101,6 +101,11 @@ export interface Delivered {
   fencingToken: bigint;
   /** The item: one value, or several that a client of Curator's has put as one. What is not in Curator's form is one value as it is. */
   values: Buffer[];
+  /**
+   * Always set. How often sidecars have delivered the item, with this delivery: 1 for the first time. Deliveries by Curator's clients do not
+   * count, nor do those through sidecars that may not write the item.
+   */
+  deliveries: number;
 }
 
 /** CheckRequest names the deliveries to check. */
@@ -651,7 +656,7 @@ export const TakeResponse: MessageFns<TakeResponse> = {
 };
 
 function createBaseDelivered(): Delivered {
-  return { holdId: "", fencingToken: 0n, values: [] };
+  return { holdId: "", fencingToken: 0n, values: [], deliveries: 0 };
 }
 
 export const Delivered: MessageFns<Delivered> = {
@@ -667,6 +672,9 @@ export const Delivered: MessageFns<Delivered> = {
     }
     for (const v of message.values) {
       writer.uint32(26).bytes(v!);
+    }
+    if (message.deliveries !== 0) {
+      writer.uint32(32).int32(message.deliveries);
     }
     return writer;
   },
@@ -708,6 +716,14 @@ export const Delivered: MessageFns<Delivered> = {
             message.values.push(Buffer.from(reader.bytes()));
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.deliveries = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -730,6 +746,7 @@ export const Delivered: MessageFns<Delivered> = {
       ? BigInt(object.fencingToken)
       : 0n;
     message.values = object.values?.map((e) => e) || [];
+    message.deliveries = object.deliveries ?? 0;
     return message;
   },
 };
@@ -1310,7 +1327,8 @@ export const QueueServiceService = {
    * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
    * second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
    * is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-   * caller: it is delivered at least once, and to one caller at a time, until one is Done. Not idempotent.
+   * caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
+   * time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
    *
@@ -1414,7 +1432,8 @@ export interface QueueServiceServer extends UntypedServiceImplementation {
    * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
    * second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
    * is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-   * caller: it is delivered at least once, and to one caller at a time, until one is Done. Not idempotent.
+   * caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
+   * time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
    *
