@@ -38,11 +38,12 @@ func TestASequenceIsTheSameThroughEverySidecar(t *testing.T) {
 	sidecars := quickSidecars(t, 2)
 	one, two := sidecars[0], sidecars[1]
 	name := sequenceFor(t, one)
-	if got := next(t, two, &sequencev1.NextRequest{Name: name, Count: proto.Int32(10)}); got.GetFirst() != 1 || got.GetLast() != 10 {
-		t.Errorf("%v", got)
+	ten := next(t, two, &sequencev1.NextRequest{Name: name, Count: proto.Int32(10)})
+	if ten.GetFirst() < 1 || ten.GetLast() != ten.GetFirst()+9 {
+		t.Errorf("%v", ten)
 	}
-	if got := next(t, one, &sequencev1.NextRequest{Name: name}); got.GetFirst() != 11 {
-		t.Errorf("%v", got)
+	if got := next(t, one, &sequencev1.NextRequest{Name: name}); got.GetFirst() <= ten.GetLast() { // where a reply was lost, numbers are skipped
+		t.Errorf("%v after %v", got, ten)
 	}
 	operators := sequencev1.NewSequenceServiceClient(dial(t, two.operatorAddress()))
 	advanced, err := operators.AdvanceTo(t.Context(), &sequencev1.AdvanceToRequest{Name: name, LastIssued: proto.Int64(1 << 40)})
