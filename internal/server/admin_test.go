@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bufio"
@@ -8,19 +8,20 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // answersTo asks the admin listener, and returns the status and what was answered.
 func (p *probe) answersTo(path string, headers map[string]string) (int, http.Header, string) {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(within(p.t), http.MethodGet, p.where(forAdmin)+path, http.NoBody)
+	request, err := http.NewRequestWithContext(within(p.t), http.MethodGet, p.page()+path, http.NoBody)
 	must(p.t, err)
 	for name, value := range headers {
 		request.Header.Set(name, value)
@@ -37,7 +38,7 @@ func (p *probe) answersTo(path string, headers map[string]string) (int, http.Hea
 
 func newAdminProbe(t *testing.T) *probe {
 	t.Helper()
-	return newProbe(t, func(o *Options) { o.AdminListen = "127.0.0.1:0" })
+	return newProbe(t, func(o *server.Options) { o.AdminListen = "127.0.0.1:0" })
 }
 
 func TestPagesFromElsewhereCannotAskTheAdminListener(t *testing.T) {
@@ -84,11 +85,11 @@ func TestThePageRunsNothingButItsOwnScriptAndNeedsNoNetwork(t *testing.T) {
 		status, _, _ := p.answersTo("/"+strings.TrimPrefix(file[1], "/"), nil)
 		same(t, file[1], status, http.StatusOK)
 	}
-	must(t, fs.WalkDir(panel, "panel", func(path string, entry fs.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS("."), "panel", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(panel, path)
+		text, err := os.ReadFile(path)
 		for _, never := range []string{
 			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "onclick=", "style=\"", "https://",
 		} {
@@ -121,7 +122,7 @@ type looker struct {
 
 func (p *probe) look(ctx context.Context) *looker {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.where(forAdmin)+"/events", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.page()+"/events", http.NoBody)
 	must(p.t, err)
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	must(p.t, err)
@@ -151,7 +152,7 @@ func TestWhoDoesNotReadKeepsNobodyElseFromSeeing(t *testing.T) {
 		large[i].Owner = strings.Repeat("x", 128)
 	}
 	for range 3 { // none of them ever reads
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.where(forAdmin), "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.page(), "http://"))
 		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, err = conn.Write([]byte("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"))
@@ -175,7 +176,7 @@ func TestNothingIsDoneWhileNobodyLooks(t *testing.T) {
 	p.look(ctx).sees(0)
 	same(t, "looks while somebody does", p.looks() > 0, true)
 	cancel()
-	for len(p.server.admin.lookers) > 0 {
+	for server.Lookers(p.server) > 0 {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-within(t).Done():
@@ -187,7 +188,7 @@ func TestNothingIsDoneWhileNobodyLooks(t *testing.T) {
 func TestOnlySoManyMayLookAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newAdminProbe(t)
-	for range mostLookers {
+	for range 32 {
 		p.look(within(t)).sees(0)
 	}
 	status, _, _ := p.answersTo("/events", nil)
@@ -197,7 +198,7 @@ func TestOnlySoManyMayLookAtOnce(t *testing.T) {
 func TestTheAdminListenerMayBeASocketOfItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	p := newProbe(t, func(o *Options) { o.AdminListen = "unix://" + folder + "/admin" })
+	p := newProbe(t, func(o *server.Options) { o.AdminListen = "unix://" + folder + "/admin" })
 	same(t, "address", p.server.AdminAddress(), "unix://"+folder+"/admin")
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", folder+"/admin")
@@ -208,22 +209,6 @@ func TestTheAdminListenerMayBeASocketOfItsOwnersAlone(t *testing.T) {
 	must(t, err)
 	must(t, response.Body.Close())
 	same(t, "status", response.StatusCode, http.StatusOK)
-	_, err = New(Options{AdminListen: "192.0.2.1:0", Log: noLog(), Metrics: NewMetrics()}, p, p)
+	_, err = opens(server.Options{AdminListen: "192.0.2.1:0"})
 	same(t, "another address", strings.HasPrefix(err.Error(), "--admin-listen 192.0.2.1:0: "), true)
-}
-
-func TestQuantilesLieWithinTheBucketsOfTheRequests(t *testing.T) {
-	t.Parallel()
-	row := make([]uint64, len(shortTimes)+1)
-	for i := range row {
-		row[i] = 100
-	}
-	row[0], row[1] = 0, 50 // half within 1 ms, the others within 2 ms
-	same(t, "half", quantile(row, 0.5), 0.001)
-	same(t, "three quarters", quantile(row, 0.75), 0.0015)
-	found := latencies(bucketCounts{"create": row}, bucketCounts{"create": row, "delete": row}, 10*time.Second)
-	same(t, "operations", len(found), 1)
-	same(t, "rate", found[0].Rate, 10)
-	slow := slices.Repeat([]uint64{0}, len(shortTimes))
-	same(t, "beyond the last bound", quantile(append(slow, 10), 0.99), shortTimes[len(shortTimes)-1])
 }

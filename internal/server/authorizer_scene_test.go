@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -34,6 +34,7 @@ import (
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
@@ -44,8 +45,8 @@ type policyScene struct {
 	folder    string
 	authority *testAuthority
 	services  *service.Services
-	server    *Server
-	metrics   *Metrics
+	server    *server.Server
+	metrics   *server.Metrics
 	book      *logbook
 	record    *logbook // the audit
 	opened    chan *standin.Session
@@ -66,20 +67,20 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &policyScene{
-		t: t, folder: folder, metrics: NewMetrics(), book: &logbook{}, record: &logbook{},
+		t: t, folder: folder, metrics: server.NewMetrics(), book: &logbook{}, record: &logbook{},
 		opened: make(chan *standin.Session, 10000),
 	}
 	s.write(policy)
 	authority := newAuthority(t)
 	s.authority = authority
-	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
+	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
 	ensemble := &memoryEnsemble{Reader: memory.NewReader(), memory: memory, opened: s.opened}
 	s.services = service.New(service.Options{
 		SessionTimeout: 20 * tick, TickTime: tick, Log: s.book.Logger(), Audit: s.record.Logger(),
 	}, ensemble)
-	s.server, err = New(Options{
+	s.server, err = server.New(server.Options{
 		Listen: []string{
 			"unix://" + folder + "/callers", "unix://" + folder + "/app?identity=app", "unix://" + folder + "/web?identity=web", "127.0.0.1:0",
 		},
@@ -135,6 +136,20 @@ func (s *policyScene) dial(address string, option grpc.DialOption) *grpc.ClientC
 	return connection
 }
 
+// A memoryEnsemble opens sessions in memory and keeps them for the test.
+type memoryEnsemble struct {
+	*standin.Reader
+
+	memory *standin.Ensemble
+	opened chan *standin.Session
+}
+
+func (e *memoryEnsemble) Open(_ context.Context, timeout time.Duration) (service.Session, error) {
+	session := e.memory.OpenSession(timeout)
+	e.opened <- session
+	return session, nil
+}
+
 // call makes a call of any kind and returns what came of it: of a stream, what its first message was.
 func (s *policyScene) call(identity string, asked asking, name string) string {
 	s.t.Helper()
@@ -160,17 +175,7 @@ func descriptorOf(t *testing.T, method string) protoreflect.MethodDescriptor {
 }
 
 // methods are all that the sidecar serves of its own.
-func (s *policyScene) methods() (methods []string) {
-	for of, info := range s.server.grpc[0].GetServiceInfo() {
-		for _, method := range info.Methods {
-			if full := "/" + of + "/" + method.Name; !isOpen(full) {
-				methods = append(methods, full)
-			}
-		}
-	}
-	slices.Sort(methods)
-	return methods
-}
+func (s *policyScene) methods() []string { return server.MethodsOf(s.server) }
 
 // An asking is a way of using a method.
 type asking struct {

@@ -1,26 +1,22 @@
-package server
+package server_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 const denied = "PermissionDenied POLICY_DENIED"
@@ -125,13 +121,12 @@ func TestEveryMethodSaysWhatItIsAboutAndIsDeniedToWhoIsNotListed(t *testing.T) {
 		}
 	}
 	for _, method := range s.methods() {
-		if _, known := methodPolicies[method]; !known || !asked[method] {
+		if !slices.Contains(server.KnownMethods(), method) || !asked[method] {
 			t.Errorf("%s: nothing says what it is about, or how the tests ask it", method)
 		}
 	}
-	same(t, "methods", len(s.methods()), len(methodPolicies))
-	err := authorizer{policy: s.server.policy}.judge(questionOf(caller.Caller{Identity: "uid:1"}, "/sidekeeper.new.v1.NewService/Call", nil))
-	same(t, "a method that nothing is known of", outcomeOf(err), denied)
+	same(t, "methods", len(s.methods()), len(server.KnownMethods()))
+	same(t, "a method that nothing is known of", outcomeOf(server.Judged(s.server, "uid:1", "/sidekeeper.new.v1.NewService/Call")), denied)
 }
 
 func outcomeOf(err error) string {
@@ -293,10 +288,10 @@ func TestANewPolicyIsForNewCallsAndABadOneForNone(t *testing.T) {
 	s.write("rules: [{identities: [app]}]")
 	awaitThat(t, "the complaint", func() bool { return complaints() == 1 })
 	same(t, "by a bad policy", get(), denied)
-	same(t, "metric", strings.Contains(scrape(s.metrics), "sidekeeper_policy_refused 1"), true)
+	same(t, "metric", strings.Contains(expect.Scrape(s.metrics.Handler()), "sidekeeper_policy_refused 1"), true)
 	s.write(locks)
 	awaitThat(t, "the first policy again", func() bool { return get() == "OK" })
-	same(t, "metric", strings.Contains(scrape(s.metrics), "sidekeeper_policy_refused 0"), true)
+	same(t, "metric", strings.Contains(expect.Scrape(s.metrics.Handler()), "sidekeeper_policy_refused 0"), true)
 
 	hold, err := client.Acquire(within(t), &lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)
@@ -321,42 +316,13 @@ func awaitThat(t *testing.T, what string, isSo func() bool) {
 	}
 }
 
-func scrape(metrics *Metrics) string {
-	page := httptest.NewRecorder()
-	metrics.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	return page.Body.String()
-}
-
 func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	_, err := New(Options{
-		Listen: []string{"127.0.0.1:0"}, Policy: folder + "/none", MaxStreams: 1, Log: noLog(), Metrics: NewMetrics(),
-	}, &probe{}, &probe{})
+	_, err := opens(server.Options{Listen: []string{"127.0.0.1:0"}, Policy: folder + "/none"})
 	if err == nil || !strings.HasPrefix(err.Error(), "--policy: open "+folder+"/none") {
 		t.Errorf("got %v", err)
 	}
-}
-
-// A handler that reads a request by itself, however it was called, gets none that the policy denies.
-func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
-	t.Parallel()
-	s := newPolicyScene(t, "rules: []")
-	ctx := context.Background()
-	admission := admission{
-		mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{s.server.policy, &openStreams{}}, denials: denials{noLog()},
-	}
-	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
-	must(t, err)
-	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}
-	err = admission.stream(nil, &dialogue{t: t, ctx: ctx, request: request}, info, func(_ any, stream grpc.ServerStream) error {
-		if err := stream.RecvMsg(&lockv1.AcquireRequest{}); err != nil {
-			return err
-		}
-		t.Error("the handler has the request")
-		return nil
-	})
-	same(t, "answer", outcomeOf(err), denied)
 }
 
 func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
@@ -367,7 +333,7 @@ func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
 	for _, want := range []string{
 		`sidekeeper_wait_seconds_count{class="checkout",granted="yes"} 1`, `sidekeeper_wait_seconds_count{class="default",granted="no"} 1`,
 	} {
-		if text := scrape(s.metrics); !strings.Contains(text, want) {
+		if text := expect.Scrape(s.metrics.Handler()); !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}

@@ -1,3 +1,5 @@
+// It looks inside: calls begin and end in virtual time, without a connection.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// It looks inside: connections come and wait in virtual time.
+
 package server
 
 import (
@@ -60,43 +62,6 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 		v.Leave()
 	}
 	same(t, "in the end", fmt.Sprint(d.open, d.quotas["uid:1"].open), "0 0")
-}
-
-func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
-	t.Parallel()
-	p := newProbe(t)
-	server, err := New(Options{
-		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1, MaxConnections: 4,
-		Log: zap.NewNop(), Metrics: NewMetrics(),
-	}, p, p)
-	must(t, err)
-	served := make(chan error, 1)
-	go func() { served <- server.serveListener(server.listeners[0]) }()
-	t.Cleanup(func() {
-		must(t, closeGRPC(server.grpc[0]))
-		must(t, <-served)
-	})
-	var open []net.Conn
-	greet := func() net.Conn {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(server.Addresses()[0], "tcp://"))
-		must(t, err)
-		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(patient))
-		return conn
-	}
-	answered := func(conn net.Conn) bool { // by the server's settings
-		_, err := conn.Read(make([]byte, 9))
-		return err == nil
-	}
-	for i := range 4 {
-		conn := greet()
-		open = append(open, conn)
-		same(t, fmt.Sprintf("connection %d is served", i), answered(conn), i < 3)
-	}
-	open[0].Close()
-	for conn := greet(); !answered(conn); conn = greet() {
-		conn.Close() // the server has not seen the other one's end yet
-	}
 }
 
 func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {

@@ -1,3 +1,5 @@
+// It looks inside: it measures what stands in front of a handler, without the network.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+// It looks inside: what files and addresses are read as is told by no listener that is cheap to make.
+
 package server
 
 import (
@@ -12,6 +14,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
 // Whatever a browser is made to send, the page is shown for names of this machine only, and not to other pages.
@@ -53,10 +56,10 @@ func FuzzHostsOfThePage(f *testing.F) {
 
 // Whatever lies in the files of TLS, they are refused, or callers have to show a certificate of the authorities in them.
 func FuzzTLSFiles(f *testing.F) {
-	authority, folder := newAuthority(f), f.TempDir()
+	signer, folder := authority.New(f), f.TempDir()
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
-	authority.writeServer(files)
-	authority.writeClientCA(files)
+	signer.WritePair(signer.Sign(&x509.Certificate{DNSNames: []string{"sidecar.test"}}), files.Certificate, files.Key)
+	signer.WriteCertificate(files.ClientCA)
 	var good [3][]byte
 	for i, name := range []string{files.Certificate, files.Key, files.ClientCA} {
 		content, err := os.ReadFile(name)

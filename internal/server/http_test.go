@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bufio"
@@ -30,16 +30,17 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 const testToken = "a-token-of-the-tests"
 
 // onLoopback has a probe serve HTTP on loopback, with a token from a file.
-func onLoopback(t *testing.T) func(*Options) {
+func onLoopback(t *testing.T) func(*server.Options) {
 	file := t.TempDir() + "/token"
 	must(t, os.WriteFile(file, []byte(testToken+"\n"), 0o600))
-	return func(o *Options) { o.HTTPListen, o.HTTPTokenFile = "127.0.0.1:0", file }
+	return func(o *server.Options) { o.HTTPListen, o.HTTPTokenFile = "127.0.0.1:0", file }
 }
 
 // posted is what a caller over HTTP is answered.
@@ -73,7 +74,7 @@ func (p *probe) post(method, body string, headers ...string) (code int, answer s
 func TestACallOverHTTPIsOneOverGRPC(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	p := newProbe(t, onLoopback(t), func(o *Options) { o.Log = book.Logger() })
+	p := newProbe(t, onLoopback(t), func(o *server.Options) { o.Log = book.Logger() })
 	met := make(chan caller.Caller, 1)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
 	code, answer := p.post(lockv1.LockService_Get_FullMethodName, `{"name":"orders"}`)
@@ -162,7 +163,7 @@ func TestOverHTTPNobodyGetsAnythingFromElsewhereOrWithoutTheToken(t *testing.T) 
 func TestATokenThatIsReplacedCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	file := ""
-	p := newProbe(t, onLoopback(t), func(o *Options) { file = o.HTTPTokenFile })
+	p := newProbe(t, onLoopback(t), func(o *server.Options) { file = o.HTTPTokenFile })
 	must(t, os.WriteFile(file, []byte("another-token-of-tests"), 0o600))
 	old, _ := p.post(lockv1.LockService_Get_FullMethodName, `{}`)
 	fresh, _ := p.post(lockv1.LockService_Get_FullMethodName, `{}`, "Authorization: Bearer another-token-of-tests")
@@ -175,10 +176,10 @@ func TestATokenThatIsReplacedCountsAtOnce(t *testing.T) {
 func TestOverHTTPSOnlyCertificatesAreLetIn(t *testing.T) {
 	t.Parallel()
 	authority, folder := newAuthority(t), t.TempDir()
-	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
+	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
-	p := newProbe(t, func(o *Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files })
+	p := newProbe(t, func(o *server.Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files })
 	met := make(chan caller.Caller, 2)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
 	url := "https://" + p.server.HTTPAddress() + lockv1.LockService_Get_FullMethodName
@@ -207,7 +208,7 @@ func TestOverHTTPOnlyCallersWhoShowWhoTheyAreAreServed(t *testing.T) {
 		if token != "" {
 			must(t, os.WriteFile(token, []byte(testToken), 0o600))
 		}
-		_, err := New(Options{HTTPListen: address, HTTPTokenFile: token, Log: noLog(), Metrics: NewMetrics()}, &probe{}, &probe{})
+		_, err := opens(server.Options{HTTPListen: address, HTTPTokenFile: token})
 		same(t, address+" is served", err == nil, false)
 	}
 }
@@ -246,7 +247,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 }
 
 // watching is a probe whose watches send one view, until they end.
-func watching(t *testing.T, change ...func(*Options)) (p *probe, ended chan struct{}) {
+func watching(t *testing.T, change ...func(*server.Options)) (p *probe, ended chan struct{}) {
 	p, ended = newProbe(t, append(change, onLoopback(t))...), make(chan struct{})
 	p.watch = func(stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
 		defer close(ended)
@@ -261,7 +262,7 @@ func watching(t *testing.T, change ...func(*Options)) (p *probe, ended chan stru
 
 func TestAWatchOverHTTPLastsUntilItsReaderLeaves(t *testing.T) {
 	t.Parallel()
-	p, ended := watching(t, func(o *Options) { o.completeWithin = 50 * time.Millisecond })
+	p, ended := watching(t, func(o *server.Options) { server.CompleteWithin(o, 50*time.Millisecond) })
 	conn, err := (&net.Dialer{}).DialContext(within(t), "tcp", p.server.HTTPAddress())
 	must(t, err)
 	body := "\x00\x00\x00\x00\x02{}"
@@ -283,8 +284,8 @@ func TestAWatchOverHTTPLastsUntilItsReaderLeaves(t *testing.T) {
 
 func TestARequestOverHTTPIsShortAndComesInTime(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, onLoopback(t), func(o *Options) { o.completeWithin = 200 * time.Millisecond })
-	code, _ := p.post(lockv1.LockService_Get_FullMethodName, `{"name":"`+strings.Repeat("x", longestMessage)+`"}`)
+	p := newProbe(t, onLoopback(t), func(o *server.Options) { server.CompleteWithin(o, 200*time.Millisecond) })
+	code, _ := p.post(lockv1.LockService_Get_FullMethodName, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)
 	same(t, "a long one", code, http.StatusRequestEntityTooLarge)
 	conn, err := (&net.Dialer{}).DialContext(within(t), "tcp", p.server.HTTPAddress())
 	must(t, err)
@@ -314,8 +315,8 @@ func TestOverHTTPThePolicyDecidesToo(t *testing.T) {
 
 func TestCallersOverHTTPAreOthersThanThoseOfASocket(t *testing.T) {
 	t.Parallel()
-	options := Options{Listen: []string{"unix:///run/app?identity=app"}, MaxConnections: 1000}
-	same(t, "leases of one identity", NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 1000)
+	options := server.Options{Listen: []string{"unix:///run/app?identity=app"}, MaxConnections: 1000}
+	same(t, "leases of one identity", server.NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 1000)
 	options.HTTPListen = "127.0.0.1:0"
-	same(t, "leases of one of two", NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 750)
+	same(t, "leases of one of two", server.NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 750)
 }

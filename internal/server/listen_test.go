@@ -1,17 +1,40 @@
-package server
+package server_test
 
 import (
 	"context"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
+
+// opens makes a sidecar, as these options say.
+func opens(options server.Options) (*server.Server, error) {
+	p := &probe{drain: func(context.Context, time.Duration) error { return nil }}
+	options.MaxStreams, options.Log, options.Metrics = 1, noLog(), server.NewMetrics()
+	return server.New(options, p, p)
+}
+
+// at is a sidecar whose callers have this address alone.
+func at(address string, mode fs.FileMode) server.Options {
+	return server.Options{Listen: []string{address}, SocketMode: mode}
+}
+
+// closes ends what opens has made.
+func closes(t *testing.T, opened *server.Server) {
+	t.Helper()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, opened.Serve(over))
+}
 
 func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
 	t.Parallel()
@@ -26,16 +49,10 @@ func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
 		"127.0.0.1":                  "unix:///path, or host:port",
 		"unix://relative":            "absolute",
 		"unix://" + folder + "/file": "not a socket",
-		"unix://" + folder + "/a?b":  "callers' sockets alone take ?identity=NAME",
-		unixScheme + filepath.Join(folder, strings.Repeat("x", 100)): "at most",
+		"unix://" + filepath.Join(folder, strings.Repeat("x", 100)): "at most",
 	} {
-		listener, err := listen(address, 0o660, false)
-		if err == nil {
-			listener.Close()
-			t.Errorf("%s was accepted", address)
-			continue
-		}
-		if !strings.Contains(err.Error(), want) {
+		_, err := opens(at(address, 0o660))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q in it", address, err, want)
 		}
 	}
@@ -47,25 +64,33 @@ func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
 func TestLoopbackAddressesAreServed(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.1.2.3:0"} {
-		listener, err := listen(address, 0, false)
+		opened, err := opens(at(address, 0))
 		must(t, err)
-		same(t, address+" on loopback", listener.Addr().(*net.TCPAddr).IP.IsLoopback(), true)
-		must(t, listener.Close())
+		served, err := netip.ParseAddrPort(opened.Addresses()[0])
+		must(t, err)
+		same(t, address+" on loopback", served.Addr().IsLoopback(), true)
+		closes(t, opened)
 	}
 }
 
 func TestOperatorsAndProfilesHaveNarrowerListeners(t *testing.T) {
 	t.Parallel()
-	_, err := listenOperators("127.0.0.1:0")
-	same(t, "operators on TCP", err, "operators are served on a Unix socket only: unix:///path")
-	_, err = listenLoopback("0.0.0.0:0")
-	same(t, "profiles for everybody", err, "this listener is for a loopback host:port or a Unix socket only")
+	for want, options := range map[string]server.Options{
+		"--operator-listen 127.0.0.1:0: operators are served on a Unix socket only: unix:///path":   {OperatorListen: "127.0.0.1:0"},
+		"--admin-listen 0.0.0.0:0: this listener is for a loopback host:port or a Unix socket only": {AdminListen: "0.0.0.0:0"},
+		"--operator-listen unix:///a?b: the path of a Unix socket has no ? in it; callers' sockets alone take ?identity=NAME": {
+			OperatorListen: "unix:///a?b",
+		},
+	} {
+		_, err := opens(options)
+		same(t, "refused", err, want)
+	}
 }
 
 func TestASocketHasItsModeAndTakesItselfAway(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made", "socket")
-	listener, err := listen(unixScheme+path, 0o600, false)
+	opened, err := opens(at("unix://"+path, 0o600))
 	must(t, err)
 	socket, err := os.Lstat(path)
 	must(t, err)
@@ -77,7 +102,7 @@ func TestASocketHasItsModeAndTakesItselfAway(t *testing.T) {
 	must(t, err)
 	same(t, "files beside it", len(entries)-1, 0)
 
-	must(t, listener.Close())
+	closes(t, opened)
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -91,37 +116,35 @@ func TestAStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
 	dead.SetUnlinkOnClose(false)
 	must(t, dead.Close())
 
-	live, err := listen(unixScheme+path, 0o660, false)
+	live, err := opens(at("unix://"+path, 0o660))
 	must(t, err)
-	_, err = listen(unixScheme+path, 0o660, false)
-	same(t, "second listener", err, "another process already serves "+path)
+	_, err = opens(at("unix://"+path, 0o660))
+	same(t, "second listener", err, "--listen unix://"+path+": another process already serves "+path)
 	conn, err := net.Dial("unix", path)
 	must(t, err)
 	must(t, conn.Close())
-	must(t, live.Close())
+	closes(t, live)
 }
 
 func TestAListenerLeavesASocketThatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "socket")
-	first, err := listen(unixScheme+path, 0o660, false)
+	first, err := opens(at("unix://"+path, 0o660))
 	must(t, err)
 	must(t, os.Remove(path))
-	second, err := listen(unixScheme+path, 0o660, false)
+	second, err := opens(at("unix://"+path, 0o660))
 	must(t, err)
-	must(t, first.Close())
+	closes(t, first)
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("the second one's socket: %v", err)
 	}
-	must(t, second.Close())
+	closes(t, second)
 }
 
 func TestAServerThatCannotOpenOneAddressOpensNone(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	_, err := New(Options{
-		Listen: []string{unixScheme + folder + "/socket", "0.0.0.0:0"}, MaxStreams: 1, Log: noLog(), Metrics: NewMetrics(),
-	}, &probe{}, &probe{})
+	_, err := opens(server.Options{Listen: []string{"unix://" + folder + "/socket", "0.0.0.0:0"}})
 	if err == nil || !strings.HasPrefix(err.Error(), "--listen 0.0.0.0:0: ") {
 		t.Errorf("got %v", err)
 	}
@@ -132,7 +155,7 @@ func TestAServerThatCannotOpenOneAddressOpensNone(t *testing.T) {
 
 func TestCallersOnAUnixSocketAreTheirUserAndOnLoopbackNobodyInParticular(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.Listen = append(o.Listen, "127.0.0.1:0") })
+	p := newProbe(t, func(o *server.Options) { o.Listen = append(o.Listen, "127.0.0.1:0") })
 	met := make(chan caller.Caller, 1)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
 	for address, want := range map[string]string{
@@ -150,8 +173,8 @@ func TestCallersOnAUnixSocketAreTheirUserAndOnLoopbackNobodyInParticular(t *test
 
 func TestASocketCanHaveAnIdentityOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) {
-		folder := filepath.Dir(strings.TrimPrefix(o.Listen[0], unixScheme))
+	p := newProbe(t, func(o *server.Options) {
+		folder := filepath.Dir(strings.TrimPrefix(o.Listen[0], "unix://"))
 		o.Listen = append(o.Listen, "unix://"+folder+"/app?identity=app", "unix://"+folder+"/web?identity=web-1",
 			"unix://"+folder+"/app2?identity=app")
 	})
@@ -176,7 +199,7 @@ func TestIdentitiesOfSocketsThatAreRefusedSayWhy(t *testing.T) {
 		"unix:///s?identity=a?":      "a name of 1 to 64",
 		"unix:///s?identity=socket:": "a name of 1 to 64",
 	} {
-		_, err := New(Options{Listen: []string{address}, MaxStreams: 1, Log: noLog(), Metrics: NewMetrics()}, &probe{}, &probe{})
+		_, err := opens(at(address, 0))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--listen "+address+": ") {
 			t.Errorf("%s: %v; want %q in it", address, err, want)
 		}
@@ -187,19 +210,19 @@ func TestASidecarIsForOneCallerIfNobodyElseCanHaveAnotherIdentity(t *testing.T) 
 	t.Parallel()
 	for _, c := range []struct {
 		addresses string
-		files     TLSFiles
+		files     server.TLSFiles
 		want      bool
 	}{
-		{"127.0.0.1:1", TLSFiles{}, true},
-		{"127.0.0.1:1 localhost:2", TLSFiles{}, true},
-		{"unix:///a?identity=app", TLSFiles{}, true},
-		{"unix:///a?identity=app unix:///b?identity=app", TLSFiles{}, true},
-		{"unix:///a?identity=app unix:///b?identity=web", TLSFiles{}, false},
-		{"unix:///a?identity=app 127.0.0.1:1", TLSFiles{}, false},
-		{"unix:///a", TLSFiles{}, false},
-		{"127.0.0.1:1", TLSFiles{Certificate: "c"}, false},
-		{"", TLSFiles{}, false},
+		{"127.0.0.1:1", server.TLSFiles{}, true},
+		{"127.0.0.1:1 localhost:2", server.TLSFiles{}, true},
+		{"unix:///a?identity=app", server.TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=app", server.TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=web", server.TLSFiles{}, false},
+		{"unix:///a?identity=app 127.0.0.1:1", server.TLSFiles{}, false},
+		{"unix:///a", server.TLSFiles{}, false},
+		{"127.0.0.1:1", server.TLSFiles{Certificate: "c"}, false},
+		{"", server.TLSFiles{}, false},
 	} {
-		same(t, c.addresses, IsForOne(strings.Fields(c.addresses), c.files), c.want)
+		same(t, c.addresses, server.IsForOne(strings.Fields(c.addresses), c.files), c.want)
 	}
 }

@@ -1,3 +1,5 @@
+// It looks inside: how much memory is in use is up to the test.
+
 package server
 
 import (

@@ -1,8 +1,10 @@
-package server
+package server_test
 
 import (
 	"net/http"
 	"testing"
+
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 // TestMetricsOnLoopbackAnswerOnlyWhoAsksForThisMachine has a web page whose name was made to point here ask for them.
@@ -19,7 +21,7 @@ func TestMetricsOnLoopbackAnswerOnlyWhoAsksForThisMachine(t *testing.T) {
 		{"0.0.0.0:0", "10.1.2.3:9464", http.StatusOK},
 		{"0.0.0.0:0", "shop.prod.svc:9464", http.StatusOK},
 	} {
-		p := newProbe(t, func(o *Options) { o.MetricsListen = c.listen })
+		p := newProbe(t, func(o *server.Options) { o.MetricsListen = c.listen })
 		request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+p.server.MetricsAddress()+"/metrics", http.NoBody)
 		must(t, err)
 		request.Host = c.host

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 const everythingFor = `
@@ -63,9 +64,7 @@ func TestANewPolicyEndsTheStreamsThatItDoesNotAllow(t *testing.T) {
 	_, err = lockv1.NewLockServiceClient(s.callers["operator"]).Revoke(within(t), &lockv1.RevokeRequest{Name: "stock"})
 	must(t, err)
 	same(t, "the stream of who is allowed", through(), "OK")
-	s.server.streams.mu.Lock()
-	defer s.server.streams.mu.Unlock()
-	same(t, "open streams that are judged", len(s.server.streams.open), 1)
+	same(t, "open streams that are judged", server.OpenStreams(s.server), 1)
 }
 
 // TestAHoldThatANewPolicyEndsKeepsItsPlace has the caller know of a validity when the rule goes that allowed the hold.

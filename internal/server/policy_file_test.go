@@ -1,3 +1,5 @@
+// It looks inside: when a file is looked at is up to the test, and a handler is called without a connection.
+
 package server
 
 import (
@@ -6,6 +8,12 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 const somebody = `rules: [{identities: ["uid:1"], methods: ["sidekeeper.lock.v1.LockService/*"]}]`
@@ -87,4 +95,27 @@ func TestAPolicyInAVolumeOfKubernetesIsFollowed(t *testing.T) {
 	must(t, os.Symlink("..2", folder+"/..new"))
 	must(t, os.Rename(folder+"/..new", folder+"/..data"))
 	f.sees("after the swap", false, true, 0)
+}
+
+// A handler that reads a request by itself, however it was called, gets none that the policy denies.
+func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/policy.yaml"
+	must(t, os.WriteFile(path, []byte("rules: []"), 0o600))
+	admission := admission{
+		mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
+		denials: denials{zap.NewNop()},
+	}
+	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
+	must(t, err)
+	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}
+	err = admission.stream(nil, &dialogue{t: t, ctx: t.Context(), request: request}, info, func(_ any, stream grpc.ServerStream) error {
+		if err := stream.RecvMsg(&lockv1.AcquireRequest{}); err != nil {
+			return err
+		}
+		t.Error("the handler has the request")
+		return nil
+	})
+	told, _ := service.StatusOf(err)
+	same(t, "answer", outcome(told.Err()), "PermissionDenied POLICY_DENIED")
 }

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -25,8 +26,8 @@ type probe struct {
 
 	t       *testing.T
 	folder  string
-	server  *Server
-	metrics *Metrics
+	server  *server.Server
+	metrics *server.Metrics
 	serve   func() error // waits for Serve
 	cancel  context.CancelFunc
 
@@ -104,16 +105,16 @@ func (p *probe) setReachable(reachable bool) {
 }
 
 // pinging has a frozen caller be noticed soon, and a busy machine's test lose its connections.
-func pinging(o *Options) { o.KeepaliveTime, o.KeepaliveTimeout = time.Second, time.Second }
+func pinging(o *server.Options) { o.KeepaliveTime, o.KeepaliveTimeout = time.Second, time.Second }
 
 // newProbe starts a sidecar on a Unix socket `callers` and one `operators` in a folder of its own, unless told otherwise.
-func newProbe(t *testing.T, change ...func(*Options)) *probe {
+func newProbe(t *testing.T, change ...func(*server.Options)) *probe {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "probe")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	p := &probe{
-		t: t, folder: folder, metrics: NewMetrics(), reachable: true, changed: make(chan struct{}),
+		t: t, folder: folder, metrics: server.NewMetrics(), reachable: true, changed: make(chan struct{}),
 		acquire: func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 			<-stream.Context().Done()
 			return stream.Context().Err()
@@ -121,14 +122,14 @@ func newProbe(t *testing.T, change ...func(*Options)) *probe {
 		get:   func(context.Context) error { return nil },
 		drain: func(context.Context, time.Duration) error { return nil },
 	}
-	options := Options{
+	options := server.Options{
 		Listen: []string{"unix://" + folder + "/callers"}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
 		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024, Log: zap.NewNop(), Metrics: p.metrics,
 	}
 	for _, change := range change {
 		change(&options)
 	}
-	p.server, err = New(options, p, p)
+	p.server, err = server.New(options, p, p)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -144,7 +145,12 @@ func newProbe(t *testing.T, change ...func(*Options)) *probe {
 	return p
 }
 
-func (p *probe) address() string   { return p.server.Addresses()[0] }
+func (p *probe) address() string { return p.server.Addresses()[0] }
+
+// page is the URL of the page for operators, scraped that of metrics.
+func (p *probe) page() string    { return "http://" + p.server.AdminAddress() }
+func (p *probe) scraped() string { return "http://" + p.server.MetricsAddress() }
+
 func (p *probe) operators() string { return "unix://" + filepath.Join(p.folder, "operators") }
 
 // dial makes a connection that is closed with the test.

@@ -1,3 +1,5 @@
+// It looks inside: reads wait in virtual time, and how much they take is up to the test.
+
 package server
 
 import (

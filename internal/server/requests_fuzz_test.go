@@ -1,3 +1,5 @@
+// It looks inside: each request of millions is one call of a handler, without a connection.
+
 package server
 
 import (

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -15,13 +15,20 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/internal/server"
+)
+
+// What docs/limits.md says of one caller.
+const (
+	mostIncomplete    = 64
+	mostUnread        = 1024
+	streamConnections = 4
 )
 
 // newTwo starts a sidecar with two callers, and returns a connection of each.
-func newTwo(t *testing.T, change ...func(*Options)) (p *probe, one, other *grpc.ClientConn) {
+func newTwo(t *testing.T, change ...func(*server.Options)) (p *probe, one, other *grpc.ClientConn) {
 	t.Helper()
-	p = newProbe(t, append(change, func(o *Options) {
+	p = newProbe(t, append(change, func(o *server.Options) {
 		folder := strings.TrimSuffix(o.Listen[0], "/callers")
 		o.Listen = []string{folder + "/one?identity=one", folder + "/other?identity=other"}
 	})...)
@@ -59,7 +66,7 @@ func TestACompressedRequestIsRefused(t *testing.T) {
 
 func TestARequestThatDoesNotComeInTimeEndsAndTakesNothingFromOthers(t *testing.T) {
 	t.Parallel()
-	_, one, other := newTwo(t, func(o *Options) { o.completeWithin = time.Second })
+	_, one, other := newTwo(t, func(o *server.Options) { server.CompleteWithin(o, time.Second) })
 	var ends []<-chan string
 	for i := range 2 * mostIncomplete {
 		method := []string{lockv1.LockService_Get_FullMethodName, lockv1.LockService_Acquire_FullMethodName}[i%2]
@@ -74,7 +81,7 @@ func TestARequestThatDoesNotComeInTimeEndsAndTakesNothingFromOthers(t *testing.T
 
 func TestACallerHasOnlySoManyIncompleteRequests(t *testing.T) {
 	t.Parallel()
-	p, one, other := newTwo(t, func(o *Options) { o.completeWithin = time.Hour })
+	p, one, other := newTwo(t, func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
 	ended := make(chan string, mostIncomplete+mostUnread+1)
 	for range mostIncomplete + mostUnread + 1 {
 		end := incomplete(t, one, lockv1.LockService_Get_FullMethodName)
@@ -85,28 +92,9 @@ func TestACallerHasOnlySoManyIncompleteRequests(t *testing.T) {
 	same(t, "one of another caller", get(t, other), "OK")
 }
 
-func TestARequestThatWaitsForItsTurnIsRefusedInTheEnd(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		requests, none := newIntake(mostIncomplete), newMemory(0)
-		for range mostIncomplete {
-			must(t, requests.enter(t.Context(), "uid:1", none))
-		}
-		began := time.Now()
-		same(t, "one more", outcome(answerWith(requests.enter(t.Context(), "uid:1", none), discardTrailer)), "ResourceExhausted QUOTA_EXCEEDED")
-		same(t, "after", time.Since(began), longestRequest)
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		same(t, "of a caller that has gone", requests.enter(gone, "uid:1", none), context.Canceled)
-		requests.leave()
-		same(t, "when there is room", requests.enter(t.Context(), "uid:1", none), nil)
-		same(t, "calls", requests.calls.Load(), mostIncomplete)
-	})
-}
-
 func TestACallerHasOnlySoManyStreamsOverAllItsConnections(t *testing.T) {
 	t.Parallel()
-	p, _, other := newTwo(t, func(o *Options) { o.MaxStreams = 1 })
+	p, _, other := newTwo(t, func(o *server.Options) { o.MaxStreams = 1 })
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 		if err := stream.Send(&lockv1.AcquireResponse{}); err != nil {
 			return err
@@ -126,7 +114,7 @@ func TestACallerHasOnlySoManyStreamsOverAllItsConnections(t *testing.T) {
 
 func TestWhereThereIsOneCallerItHasAllStreamsOfItsConnections(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.Listen, o.MaxStreams = []string{o.Listen[0] + "?identity=one"}, 1 })
+	p := newProbe(t, func(o *server.Options) { o.Listen, o.MaxStreams = []string{o.Listen[0] + "?identity=one"}, 1 })
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 		if err := stream.Send(&lockv1.AcquireResponse{}); err != nil {
 			return err
@@ -141,11 +129,11 @@ func TestWhereThereIsOneCallerItHasAllStreamsOfItsConnections(t *testing.T) {
 
 func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 	t.Parallel()
-	p, one, _ := newTwo(t, func(o *Options) { o.completeWithin = time.Hour })
+	p, one, _ := newTwo(t, func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
 	for range mostIncomplete {
 		incomplete(t, one, lockv1.LockService_Get_FullMethodName)
 	}
-	until(t, mostIncomplete, &quotaOf(p, "socket:one").intakeFor("", mostIncomplete).calls)
+	until(t, mostIncomplete, server.Incomplete(p.server, "socket:one", mostIncomplete))
 	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := lockv1.NewLockServiceClient(one).Get(waits, &lockv1.GetRequest{})
@@ -159,7 +147,7 @@ func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 
 func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.T) {
 	t.Parallel()
-	p, one, other := newTwo(t, func(o *Options) { o.Reflection, o.completeWithin = true, time.Second })
+	p, one, other := newTwo(t, func(o *server.Options) { o.Reflection = true; server.CompleteWithin(o, time.Second) })
 	begin := func(connection *grpc.ClientConn) reflectionpb.ServerReflection_ServerReflectionInfoClient {
 		stream, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
 		must(t, err)
@@ -178,7 +166,7 @@ func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.
 	must(t, first.Send(askServices))
 	_, err := first.Recv()
 	must(t, err)
-	until(t, mostIncomplete, &quotaOf(p, "socket:one").talks)
+	until(t, mostIncomplete, server.Talks(p.server, "socket:one"))
 	more, err := reflectionpb.NewServerReflectionClient(one).ServerReflectionInfo(within(t))
 	must(t, err)
 	must(t, more.Send(askServices))
@@ -187,12 +175,6 @@ func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.
 	}
 	same(t, "one too many", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
 	begin(other)
-}
-
-func quotaOf(p *probe, identity string) *callerQuota {
-	p.server.limiter.mu.Lock()
-	defer p.server.limiter.mu.Unlock()
-	return p.server.limiter.quotas[identity]
 }
 
 func until(t *testing.T, want int64, count *atomic.Int64) {
@@ -204,29 +186,6 @@ func until(t *testing.T, want int64, count *atomic.Int64) {
 
 var askServices = &reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}
 
-func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) {
-	t.Parallel()
-	used, live := 0, 0
-	m := newMemory(1 << 20)
-	m.inUse, m.live = func() int { return used }, func() int { return live }
-	many, few := &connSlot{quota: newCallerQuota()}, &connSlot{quota: newCallerQuota()}
-	begin := func(slot *connSlot) string {
-		return outcome(answerWith(slot.beginStream(1024, 4096, "uid:1", m), discardTrailer))
-	}
-	for range fewStreams {
-		same(t, "few", begin(many), "OK")
-	}
-	same(t, "with memory", begin(many), "OK")
-	used = 2 << 20
-	same(t, "with garbage", begin(many), "OK")
-	live = 2 << 20
-	same(t, "without memory", begin(many), "ResourceExhausted MEMORY_LIMIT")
-	same(t, "of somebody else", begin(few), "OK")
-	same(t, "streams", many.streams.open.Load(), fewStreams+2)
-	m.most = 0
-	same(t, "without a limit", begin(many), "OK")
-}
-
 func TestAWatchOfAnUnknownServicesHealthEnds(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t)
@@ -234,20 +193,4 @@ func TestAWatchOfAnUnknownServicesHealthEnds(t *testing.T) {
 	must(t, err)
 	_, err = watch.Recv()
 	same(t, "unknown", outcome(err), "NotFound")
-}
-
-// A stream that lives long keeps the first names that it asked for, and not the request.
-func TestAStreamKeepsNamesNotRequests(t *testing.T) {
-	t.Parallel()
-	freed := make(chan struct{})
-	attempted := func() attempt {
-		request := &lockv1.AcquireRequest{Name: strings.Repeat("x", 1<<20)}
-		runtime.AddCleanup(request, func(freed chan struct{}) { close(freed) }, freed)
-		return attemptOf(lockv1.LockService_Acquire_FullMethodName, request)
-	}
-	made := attempted()
-	runtime.GC()
-	<-freed
-	same(t, "action", made.action, "sidekeeper.lock.v1.LockService/Acquire")
-	same(t, "bytes", len(made.names[0]), longestDeniedName)
 }

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -37,7 +38,7 @@ func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
 	var trailer metadata.MD
 	_, err := client.Get(within(t), &lockv1.GetRequest{}, grpc.Trailer(&trailer))
 	same(t, "answer", outcome(err), "Aborted LEASE_LOST")
-	same(t, "trailer", trailer.Get(reasonTrailer), "[LEASE_LOST]")
+	same(t, "trailer", trailer.Get("sidekeeper-reason"), "[LEASE_LOST]")
 	same(t, "first word", strings.HasPrefix(status.Convert(err).Message(), "LEASE_LOST: "), true)
 	same(t, "path told", strings.Contains(status.Convert(err).Message(), "secret-path"), false)
 
@@ -45,13 +46,13 @@ func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
 	must(t, err)
 	_, err = stream.Recv()
 	same(t, "end", outcome(err), "FailedPrecondition LOCK_KIND_MISMATCH")
-	same(t, "trailer", stream.Trailer().Get(reasonTrailer), "[LOCK_KIND_MISMATCH]")
+	same(t, "trailer", stream.Trailer().Get("sidekeeper-reason"), "[LOCK_KIND_MISMATCH]")
 }
 
 func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	p := newProbe(t, func(o *Options) { o.Log = book.Logger() })
+	p := newProbe(t, func(o *server.Options) { o.Log = book.Logger() })
 	p.get = func(context.Context) error { return fmt.Errorf("lock orders: %w", recipes.ErrSessionEnded) }
 	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).
 		Get(metadata.AppendToOutgoingContext(within(t), "secret-header", "s3cr3t"), &lockv1.GetRequest{Name: "s3cr3t"})
@@ -77,7 +78,7 @@ func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 func TestAPanicEndsItsCallAloneAndIsLogged(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	p := newProbe(t, func(o *Options) { o.Log = book.Logger() })
+	p := newProbe(t, func(o *server.Options) { o.Log = book.Logger() })
 	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { panic("what nobody thought of") }
 	client := lockv1.NewLockServiceClient(p.dial(p.address()))
 	stream, err := client.Acquire(within(t), &lockv1.AcquireRequest{})
@@ -106,7 +107,7 @@ func TestBreakIsForOperators(t *testing.T) {
 
 func TestLongLivedStreamsAreLimitedPerConnectionAndOtherCallsPass(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.MaxStreams = 3 })
+	p := newProbe(t, func(o *server.Options) { o.MaxStreams = 3 })
 	ended := make(chan caller.Caller, 5)
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 		if err := stream.Send(&lockv1.AcquireResponse{}); err != nil {
@@ -139,9 +140,9 @@ func TestOversizedRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t)
 	client := lockv1.NewLockServiceClient(p.dial(p.address()))
-	_, err := client.Get(within(t), &lockv1.GetRequest{Name: strings.Repeat("x", longestMessage)})
+	_, err := client.Get(within(t), &lockv1.GetRequest{Name: strings.Repeat("x", 1<<20)})
 	same(t, "large message", status.Code(err), codes.ResourceExhausted)
-	_, err = client.Get(metadata.AppendToOutgoingContext(within(t), "large", strings.Repeat("x", 2*longestHeaders)), &lockv1.GetRequest{})
+	_, err = client.Get(metadata.AppendToOutgoingContext(within(t), "large", strings.Repeat("x", 32<<10)), &lockv1.GetRequest{})
 	same(t, "large headers refused", err != nil, true)
 }
 
@@ -149,7 +150,7 @@ func TestHealthTellsTheProcessFromTheEnsemble(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t)
 	client := healthpb.NewHealthClient(p.dial(p.address()))
-	watch, err := client.Watch(within(t), &healthpb.HealthCheckRequest{Service: readiness})
+	watch, err := client.Watch(within(t), &healthpb.HealthCheckRequest{Service: "sidekeeper.readiness"})
 	must(t, err)
 	for _, want := range []string{"SERVING", "NOT_SERVING", "SERVING"} {
 		answer, err := watch.Recv()
@@ -170,7 +171,7 @@ func TestHealthTellsTheProcessFromTheEnsemble(t *testing.T) {
 
 func TestStoppingSaysSoFirstAndDrainsBeforeItCloses(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.DrainTimeout, o.SilenceTimeout = 3*time.Second, 2*time.Second })
+	p := newProbe(t, func(o *server.Options) { o.DrainTimeout, o.SilenceTimeout = 3*time.Second, 2*time.Second })
 	client := healthpb.NewHealthClient(p.dial(p.address()))
 	_, err := client.Check(within(t), &healthpb.HealthCheckRequest{})
 	must(t, err)
@@ -226,7 +227,7 @@ func TestACallThatHangsDoesNotKeepTheSidecarFromStopping(t *testing.T) {
 func TestReflectionIsOffUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {
-		p := newProbe(t, func(o *Options) { o.Reflection = on })
+		p := newProbe(t, func(o *server.Options) { o.Reflection = on })
 		stream, err := reflectionpb.NewServerReflectionClient(p.dial(p.address())).ServerReflectionInfo(within(t))
 		must(t, err)
 		must(t, ignoreEOF(stream.Send(&reflectionpb.ServerReflectionRequest{
@@ -247,7 +248,7 @@ func ignoreEOF(err error) error {
 
 func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.MetricsListen, o.AdminListen = "127.0.0.1:0", "127.0.0.1:0" })
+	p := newProbe(t, func(o *server.Options) { o.MetricsListen, o.AdminListen = "127.0.0.1:0", "127.0.0.1:0" })
 	p.metrics.WaitBegun()
 	p.metrics.WaitEnded("orders", true, time.Second)
 	p.metrics.HoldBegun()
@@ -258,7 +259,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).Get(within(t), &lockv1.GetRequest{})
 	must(t, err)
 
-	text := fetched(t, p.where(forMetrics)+"/metrics")
+	text := fetched(t, p.scraped()+"/metrics")
 	for _, want := range []string{
 		"sidekeeper_holds 0\n", "sidekeeper_waiters 0\n", `sidekeeper_hold_losses_total{reason="LEASE_LOST"} 1`,
 		"sidekeeper_heartbeats_late_total 1", "sidekeeper_ensemble_restores_total 1",
@@ -269,15 +270,15 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
-	same(t, "health", fetched(t, p.where(forMetrics)+"/healthz"), "ok\n")
-	same(t, "profiles for scrapers", fetched(t, p.where(forMetrics)+"/debug/pprof/"), "404 page not found\n")
-	same(t, "profiles", strings.Contains(fetched(t, p.where(forAdmin)+"/debug/pprof/"), "goroutine"), true)
+	same(t, "health", fetched(t, p.scraped()+"/healthz"), "ok\n")
+	same(t, "profiles for scrapers", fetched(t, p.scraped()+"/debug/pprof/"), "404 page not found\n")
+	same(t, "profiles", strings.Contains(fetched(t, p.page()+"/debug/pprof/"), "goroutine"), true)
 }
 
 func TestReadinessOverHTTPFollowsTheEnsemble(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
-	watch, err := healthpb.NewHealthClient(p.dial(p.address())).Watch(within(t), &healthpb.HealthCheckRequest{Service: readiness})
+	p := newProbe(t, func(o *server.Options) { o.MetricsListen = "127.0.0.1:0" })
+	watch, err := healthpb.NewHealthClient(p.dial(p.address())).Watch(within(t), &healthpb.HealthCheckRequest{Service: "sidekeeper.readiness"})
 	must(t, err)
 	answer, err := watch.Recv()
 	must(t, err)
@@ -285,22 +286,12 @@ func TestReadinessOverHTTPFollowsTheEnsemble(t *testing.T) {
 		answer, err = watch.Recv()
 		must(t, err)
 	}
-	same(t, "ready", fetched(t, p.where(forMetrics)+"/readyz"), "ok\n")
+	same(t, "ready", fetched(t, p.scraped()+"/readyz"), "ok\n")
 	p.setReachable(false)
 	_, err = watch.Recv()
 	must(t, err)
-	same(t, "ready without the ensemble", fetched(t, p.where(forMetrics)+"/readyz"), "not ready\n")
-	same(t, "alive without the ensemble", fetched(t, p.where(forMetrics)+"/healthz"), "ok\n")
-}
-
-// where is the URL of a door.
-func (p *probe) where(purpose string) string {
-	for _, listener := range p.server.listeners {
-		if listener.purpose == purpose {
-			return "http://" + addressOf(listener.listener)
-		}
-	}
-	return ""
+	same(t, "ready without the ensemble", fetched(t, p.scraped()+"/readyz"), "not ready\n")
+	same(t, "alive without the ensemble", fetched(t, p.scraped()+"/healthz"), "ok\n")
 }
 
 func fetched(t *testing.T, url string) string {

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
-func cutUnix(address string) (string, bool) { return strings.CutPrefix(address, unixScheme) }
+func cutUnix(address string) (string, bool) { return strings.CutPrefix(address, "unix://") }
 
 // onEach runs a test against a Unix socket and against loopback TCP.
-func onEach(t *testing.T, test func(t *testing.T, p *probe), change ...func(*Options)) {
+func onEach(t *testing.T, test func(t *testing.T, p *probe), change ...func(*server.Options)) {
 	t.Run("unix", func(t *testing.T) { test(t, newProbe(t, change...)) })
 	t.Run("tcp", func(t *testing.T) {
-		test(t, newProbe(t, append(change, func(o *Options) { o.Listen = []string{"127.0.0.1:0"} })...))
+		test(t, newProbe(t, append(change, func(o *server.Options) { o.Listen = []string{"127.0.0.1:0"} })...))
 	})
 }
 
@@ -107,7 +108,7 @@ func TestAFrozenCallerIsSilent(t *testing.T) {
 
 func TestAResetOnThisMachineIsNotSilence(t *testing.T) {
 	t.Parallel()
-	p := newProbe(t, func(o *Options) { o.Listen = []string{"127.0.0.1:0"} })
+	p := newProbe(t, func(o *server.Options) { o.Listen = []string{"127.0.0.1:0"} })
 	ended := p.watchEnd()
 	connection, freezer := p.dialFreezer(p.address())
 	p.begin(within(t), connection)

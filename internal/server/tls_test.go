@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
@@ -28,28 +29,28 @@ func newAuthority(t testing.TB) *testAuthority {
 }
 
 // client makes the credentials of a caller whose certificate has this subject; none if the template is nil.
-func (a *testAuthority) client(server *testAuthority, template *x509.Certificate) credentials.TransportCredentials {
-	config := &tls.Config{RootCAs: server.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
+func (a *testAuthority) client(of *testAuthority, template *x509.Certificate) credentials.TransportCredentials {
+	config := &tls.Config{RootCAs: of.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
 	if template != nil {
 		config.Certificates = []tls.Certificate{a.Sign(template)}
 	}
 	return credentials.NewTLS(config)
 }
 
-func (a *testAuthority) writeServer(files TLSFiles) {
+func (a *testAuthority) writeServer(files server.TLSFiles) {
 	a.WritePair(a.Sign(&x509.Certificate{DNSNames: []string{"sidecar.test"}}), files.Certificate, files.Key)
 }
 
-func (a *testAuthority) writeClientCA(files TLSFiles) { a.WriteCertificate(files.ClientCA) }
+func (a *testAuthority) writeClientCA(files server.TLSFiles) { a.WriteCertificate(files.ClientCA) }
 
 // newTLSProbe serves TLS on loopback with certificates of a.
-func newTLSProbe(t *testing.T, a *testAuthority, change ...func(*Options)) (*probe, TLSFiles) {
+func newTLSProbe(t *testing.T, a *testAuthority, change ...func(*server.Options)) (*probe, server.TLSFiles) {
 	t.Helper()
 	folder := t.TempDir()
-	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
+	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	a.writeServer(files)
 	a.writeClientCA(files)
-	change = append(change, func(o *Options) { o.Listen, o.TLS = []string{"127.0.0.1:0"}, files })
+	change = append(change, func(o *server.Options) { o.Listen, o.TLS = []string{"127.0.0.1:0"}, files })
 	return newProbe(t, change...), files
 }
 
@@ -154,12 +155,11 @@ func TestWhoClosesATLSConnectionHasNotLeftWhileAnotherHoldsIt(t *testing.T) {
 
 func TestTLSFilesThatAreNotThereAreAnError(t *testing.T) {
 	t.Parallel()
-	for files, want := range map[TLSFiles]string{
+	for files, want := range map[server.TLSFiles]string{
 		{Certificate: "/nowhere"}:            "all three or none",
 		{"/nowhere", "/nowhere", "/nowhere"}: "no such file",
 	} {
-		_, err := New(Options{Listen: []string{"127.0.0.1:0"}, TLS: files, MaxStreams: 1, Log: noLog(), Metrics: NewMetrics()},
-			&probe{}, &probe{})
+		_, err := opens(server.Options{Listen: []string{"127.0.0.1:0"}, TLS: files})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %q in it", files, err, want)
 		}

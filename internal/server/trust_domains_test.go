@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"crypto/x509"
@@ -8,18 +8,19 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 func TestAnAuthorityVouchesForItsOwnTrustDomainOnly(t *testing.T) {
 	t.Parallel()
 	common, prod, test := newAuthority(t), newAuthority(t), newAuthority(t)
 	folder := t.TempDir()
-	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
+	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	common.writeServer(files)
 	common.writeClientCA(files)
 	prod.WriteCertificate(folder + "/prod")
 	test.WriteCertificate(folder + "/test")
-	p := newProbe(t, func(o *Options) {
+	p := newProbe(t, func(o *server.Options) {
 		o.Listen, o.TLS = []string{"127.0.0.1:0"}, files
 		o.TrustDomains = []string{"prod.test=" + folder + "/prod", "test.test=" + folder + "/test"}
 	})
@@ -55,7 +56,7 @@ func TestAnAuthorityVouchesForItsOwnTrustDomainOnly(t *testing.T) {
 func TestATrustDomainThatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
+	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority := newAuthority(t)
 	authority.writeServer(files)
 	authority.writeClientCA(files)
@@ -70,9 +71,7 @@ func TestATrustDomainThatCannotBeReadIsRefused(t *testing.T) {
 		"a=" + files.Key:                        "no certificate in it",
 		"a=" + files.ClientCA + ",b=" + "/none": "no such file",
 	} {
-		_, err := New(Options{
-			Listen: []string{"127.0.0.1:0"}, TLS: files, TrustDomains: strings.Split(domains, ","), MaxStreams: 1, Log: noLog(), Metrics: NewMetrics(),
-		}, &probe{}, &probe{})
+		_, err := opens(server.Options{Listen: []string{"127.0.0.1:0"}, TLS: files, TrustDomains: strings.Split(domains, ",")})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", domains, err, want)
 		}

@@ -1,0 +1,60 @@
+// It is what tests from outside are given of what is inside.
+
+package server
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// CompleteWithin is how long a request may take to come.
+func CompleteWithin(options *Options, within time.Duration) { options.completeWithin = within }
+
+// Lookers is how many look at the page.
+func Lookers(server *Server) int { return len(server.admin.lookers) }
+
+// OpenStreams is how many streams a new policy judges.
+func OpenStreams(server *Server) int {
+	server.streams.mu.Lock()
+	defer server.streams.mu.Unlock()
+	return len(server.streams.open)
+}
+
+// KnownMethods are those of which a policy knows what they are about.
+func KnownMethods() []string { return slices.Sorted(maps.Keys(methodPolicies)) }
+
+// MethodsOf are those that a sidecar serves, less those that need no rule.
+func MethodsOf(server *Server) (methods []string) {
+	for of, info := range server.grpc[0].GetServiceInfo() {
+		for _, method := range info.Methods {
+			if full := "/" + of + "/" + method.Name; !isOpen(full) {
+				methods = append(methods, full)
+			}
+		}
+	}
+	slices.Sort(methods)
+	return methods
+}
+
+// Judged is what the policy says of a call without a name.
+func Judged(server *Server, identity, method string) error {
+	return authorizer{policy: server.policy}.judge(questionOf(caller.Caller{Identity: identity}, method, nil))
+}
+
+// Incomplete counts the requests of a caller that have not come as a whole, of which it may have so many.
+func Incomplete(server *Server, identity string, most int) *atomic.Int64 {
+	return &quotaOf(server, identity).intakeFor("", most).calls
+}
+
+// Talks counts its streams in both directions.
+func Talks(server *Server, identity string) *atomic.Int64 { return &quotaOf(server, identity).talks }
+
+func quotaOf(server *Server, identity string) *callerQuota {
+	server.limiter.mu.Lock()
+	defer server.limiter.mu.Unlock()
+	return server.limiter.quotas[identity]
+}

@@ -1,0 +1,20 @@
+// It is what tests share that look inside.
+
+package server
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
+)
+
+type logbook = expect.Logbook
+
+var (
+	same    = expect.Same
+	outcome = expect.Outcome
+	must    = expect.Must
+)
+
+func uid() string { return strconv.Itoa(os.Getuid()) }
