@@ -2,7 +2,11 @@
 
 package service
 
-import devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+import (
+	"context"
+
+	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+)
 
 // NoEvents is for those who are told of some events only.
 type NoEvents = noEvents
@@ -28,6 +32,15 @@ func WatchedNodes(services *Services) int {
 	services.watched.mu.Lock()
 	defer services.watched.mu.Unlock()
 	return services.watched.sum
+}
+
+// SessionOf is the session on which a lease stands, if that is not over.
+func SessionOf(ctx context.Context, services *Services, lease string) int64 {
+	found, err := services.leases.find(ctx, lease)
+	if err != nil {
+		return 0
+	}
+	return found.session.Key().ID
 }
 
 // Stopping is closed when a drain has begun.

@@ -1,6 +1,4 @@
-// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
-
-package service
+package service_test
 
 import (
 	"context"
@@ -18,7 +16,7 @@ import (
 )
 
 // inSleep runs a test with a sidecar on a simulated ensemble, whose leases sleep after a timeout.
-func inSleep(t *testing.T, test func(t *testing.T, p *play, host *simulatedHost, leases *leaseService, ctx context.Context)) {
+func inSleep(t *testing.T, test func(t *testing.T, p *play, host *simulatedHost, sidecar *simulatedSidecar, ctx context.Context)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		p := &play{T: t, dice: rand.New(rand.NewPCG(1, 0)), open: map[*simulatedStream]bool{}, ensemble: simulation.New(simulation.Options{})}
@@ -28,7 +26,7 @@ func inSleep(t *testing.T, test func(t *testing.T, p *play, host *simulatedHost,
 		defer host.stop(0)
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(from(t.Context()), nil))
 		defer cancel()
-		test(t, p, host, &leaseService{services: host.sidecar.Load().Services}, ctx)
+		test(t, p, host, host.sidecar.Load(), ctx)
 	})
 }
 
@@ -38,14 +36,20 @@ func (p *play) cutOff() {
 	}
 }
 
-// wantLease fails unless the only lease is listed so, and is valid for some time or not at all.
-func wantLease(t *testing.T, leases *leaseService, state leasev1.State, valid bool) {
+// theLease is the only one.
+func theLease(t *testing.T, sidecar *simulatedSidecar) *leasev1.Lease {
 	t.Helper()
-	list, err := leases.List(t.Context(), &leasev1.ListRequest{})
+	list, err := sidecar.leases.List(t.Context(), &leasev1.ListRequest{})
 	if err != nil || len(list.GetLeases()) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if only := list.GetLeases()[0]; only.GetState() != state || (only.GetValidFor().AsDuration() > 0) != valid {
+	return list.GetLeases()[0]
+}
+
+// wantLease fails unless the only lease is listed so, and is valid for some time or not at all.
+func wantLease(t *testing.T, sidecar *simulatedSidecar, state leasev1.State, valid bool) {
+	t.Helper()
+	if only := theLease(t, sidecar); only.GetState() != state || (only.GetValidFor().AsDuration() > 0) != valid {
 		t.Errorf("%v, want %v", only, state)
 	}
 }
@@ -53,14 +57,14 @@ func wantLease(t *testing.T, leases *leaseService, state leasev1.State, valid bo
 // A lease on which nothing stands sleeps, whoever asks for how long he may count on it, and what is acquired on it is valid for as long as he
 // was told. Nobody is told of contact that it does not need.
 func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
-	inSleep(t, func(t *testing.T, p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
+	inSleep(t, func(t *testing.T, p *play, host *simulatedHost, sidecar *simulatedSidecar, ctx context.Context) {
 		stream := &asking{
 			&ringStream[*leasev1.MultiplexResponse]{ctx: ctx, events: make(chan *leasev1.MultiplexResponse, 1000)},
 			make(asked, 1000),
 		}
 		closed := make(chan error, 1)
 		go func() {
-			closed <- leases.Multiplex(stream)
+			closed <- sidecar.leases.Multiplex(stream)
 			caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 		}()
 		stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
@@ -69,7 +73,7 @@ func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
 		asks := func(over time.Duration) {
 			t.Helper()
 			for end := time.Now().Add(over); time.Now().Before(end); time.Sleep(host.timeout / 20) {
-				told, err := leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
+				told, err := sidecar.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
 				stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: 1}}}
 				began := time.Now()
 				also := (<-stream.events).GetChecked().GetValidFor().AsDuration()
@@ -80,14 +84,14 @@ func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
 			}
 		}
 		asks(host.timeout / 2)
-		wantLease(t, leases, leasev1.State_STATE_CONNECTED, true)
+		wantLease(t, sidecar, leasev1.State_STATE_CONNECTED, true)
 		for request := range uint64(3) {
 			asks(2 * host.timeout)
-			wantLease(t, leases, leasev1.State_STATE_SLEEPING, false)
-			if summary := leases.services.LeaseSummary(); summary.Any {
+			wantLease(t, sidecar, leasev1.State_STATE_SLEEPING, false)
+			if summary := sidecar.LeaseSummary(); summary.Any {
 				t.Errorf("a lease that sleeps is taken for one that is valid for %v", summary.MinValid)
 			}
-			if shown := leases.services.Snapshot().Leases; len(shown) != 1 || !shown[0].Sleeping {
+			if shown := sidecar.Snapshot().Leases; len(shown) != 1 || !shown[0].Sleeping {
 				t.Errorf("shown: %+v", shown)
 			}
 			acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "bed"}}
@@ -96,12 +100,11 @@ func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
 			if granted := (<-stream.events).GetEvent().GetAcquire().GetGranted(); granted == nil {
 				t.Fatal("not granted")
 			}
-			lease := leases.services.leases.all()[0]
-			if valid, told := lease.validFor(), time.Until(until); valid < told {
+			if valid, told := theLease(t, sidecar).GetValidFor().AsDuration(), time.Until(until); valid < told {
 				t.Errorf("valid for %v where %v was told", valid, told)
 			}
 			asks(2 * host.timeout)
-			wantLease(t, leases, leasev1.State_STATE_CONNECTED, true)
+			wantLease(t, sidecar, leasev1.State_STATE_CONNECTED, true)
 			stream.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: request + 1}}}
 			if ended := (<-stream.events).GetEnded(); ended.GetRequestId() != request+1 || ended.GetCode() != 0 {
 				t.Fatalf("ended: %v", ended)
@@ -110,7 +113,7 @@ func TestALeaseOnWhichNothingStandsSleepsThoughSomebodyAsks(t *testing.T) {
 		asks(2 * host.timeout)
 		p.cutOff()
 		asks(2 * host.timeout)
-		wantLease(t, leases, leasev1.State_STATE_SUSPENDED, false)
+		wantLease(t, sidecar, leasev1.State_STATE_SUSPENDED, false)
 		close(stream.requests)
 		if err := <-closed; err != nil || len(stream.events) > 0 {
 			t.Errorf("%v, and it was told of %d other things", err, len(stream.events))

@@ -1,6 +1,4 @@
-// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
-
-package service
+package service_test
 
 import (
 	"context"
@@ -19,6 +17,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/trace"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/traces"
 )
@@ -160,12 +159,12 @@ func (p *play) carry(over context.Context, host *simulatedHost, dice *rand.Rand)
 			select {
 			case <-ctx.Done():
 			case id := <-c.opened:
-				c.session = sessionOf(ctx, sidecar, id)
+				c.session = service.SessionOf(ctx, sidecar.Services, id)
 				c.use()
 			}
 			c.leaves(cancel)
 		})
-		_ = (&leaseService{services: sidecar.Services}).Multiplex(c) // says if it is lost
+		_ = sidecar.leases.Multiplex(c) // says if it is lost
 		cancel()
 		caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 		using.Wait()

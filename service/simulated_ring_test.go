@@ -1,6 +1,4 @@
-// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
-
-package service
+package service_test
 
 import (
 	"context"
@@ -18,6 +16,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
@@ -27,7 +26,7 @@ import (
 type ring struct {
 	*play
 	over     context.Context // ends with the test
-	services []*Services
+	sidecars []*simulatedSidecar
 	streams  sync.WaitGroup
 }
 
@@ -42,7 +41,7 @@ func inRing(t *testing.T, test func(*ring)) {
 			var end context.CancelFunc
 			r.over, end = context.WithCancel(context.Background())
 			for number := range r.hosts {
-				r.services = append(r.services, r.host(number).sidecar.Load().Services)
+				r.sidecars = append(r.sidecars, r.host(number).sidecar.Load())
 			}
 			test(r)
 			end()
@@ -71,7 +70,7 @@ func (s *ringStream[M]) Send(m M) error { s.events <- m; return nil }
 func ringBegins[M any](r *ring, handle func(*ringStream[M]) error) *ringStream[M] {
 	s := &ringStream[M]{ctx: caller.StatsHandler{}.TagRPC(r.over, nil), events: make(chan M, 1000), done: make(chan string, 1)}
 	r.streams.Go(func() {
-		_, reason := StatusOf(handle(s))
+		_, reason := service.StatusOf(handle(s))
 		s.done <- reason
 		caller.StatsHandler{}.HandleRPC(s.ctx, &stats.End{})
 	})
@@ -80,19 +79,15 @@ func ringBegins[M any](r *ring, handle func(*ringStream[M]) error) *ringStream[M
 
 func (r *ring) lease(i int) (id string) {
 	stream := ringBegins(r, func(s *ringStream[*leasev1.OpenResponse]) error {
-		return (&leaseService{services: r.services[i%2]}).Open(&leasev1.OpenRequest{Owner: fmt.Sprint("caller ", i)}, s)
+		return r.sidecars[i%2].leases.Open(&leasev1.OpenRequest{Owner: fmt.Sprint("caller ", i)}, s)
 	})
 	return (<-stream.events).GetOpened().GetLeaseId()
-}
-
-func (r *ring) locks(i int) *lockService {
-	return &lockService{services: r.services[i%2], directory: r.services[i%2].lockDirectory()}
 }
 
 func (r *ring) acquire(i int, lease string, of int) *ringStream[*lockv1.AcquireResponse] {
 	stream := ringBegins(r, func(s *ringStream[*lockv1.AcquireResponse]) error {
 		request := &lockv1.AcquireRequest{Name: fmt.Sprint("lock-", of), LeaseId: lease, DetectDeadlock: true}
-		return r.locks(i).Acquire(request, s)
+		return r.sidecars[i%2].locks.Acquire(request, s)
 	})
 	return stream
 }
@@ -118,7 +113,7 @@ func (r *ring) plant(count, waits int) (waiting []*ringStream[*lockv1.AcquireRes
 
 // explained is which locks the explanation of the first one leads to, and its circles.
 func (r *ring) explained(at int) string {
-	explained, err := r.locks(at).Explain(r.over, &lockv1.ExplainRequest{Name: "lock-0"})
+	explained, err := r.sidecars[at%2].locks.Explain(r.over, &lockv1.ExplainRequest{Name: "lock-0"})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
-
-package service
+package service_test
 
 import (
 	"context"
@@ -16,6 +14,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/trace"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/traces"
 )
 
@@ -25,7 +24,7 @@ type simulatedStream struct {
 	*play
 	ctx      context.Context
 	cancel   context.CancelFunc
-	handler  *lockService
+	sidecar  *simulatedSidecar
 	patience time.Duration
 	asks     time.Duration // how often
 	hears    bool          // it acknowledges an end that it did not ask for
@@ -58,7 +57,7 @@ func (s *simulatedStream) ask() {
 		case <-s.ended:
 			if s.hears {
 				time.Sleep(s.asks / 4)
-				_, _ = s.handler.Release(s.ctx, &lockv1.ReleaseRequest{HoldId: s.hold}) // says how the hold has ended
+				_, _ = s.sidecar.locks.Release(s.ctx, &lockv1.ReleaseRequest{HoldId: s.hold}) // says how the hold has ended
 			}
 			return
 		case <-time.After(s.asks):
@@ -70,13 +69,13 @@ func (s *simulatedStream) ask() {
 // check asks whether the hold is valid or, where it stands on a lease that stays the same, whether that is.
 func (s *simulatedStream) check() {
 	if s.session != 0 && s.token%2 == 0 {
-		told, err := (&leaseService{services: s.handler.services}).Check(s.ctx, &leasev1.CheckRequest{LeaseId: s.lease})
+		told, err := s.sidecar.leases.Check(s.ctx, &leasev1.CheckRequest{LeaseId: s.lease})
 		if err == nil { // else it says that the lease is over
 			trace.Tell(trace.Step{Kind: traces.Heard, Session: s.session, Until: told.GetValidFor().AsDuration()})
 		}
 		return
 	}
-	told, err := s.handler.Check(s.ctx, &lockv1.CheckRequest{HoldIds: []string{s.hold}})
+	told, err := s.sidecar.locks.Check(s.ctx, &lockv1.CheckRequest{HoldIds: []string{s.hold}})
 	switch {
 	case err == nil:
 		trace.Tell(trace.Step{Kind: traces.Heard, Token: s.token, Until: told.GetHolds()[0].GetValidFor().AsDuration()})
@@ -125,7 +124,7 @@ func (p *play) ends(s *simulatedStream, err error) {
 	if !open || s.ctx.Err() != nil {
 		return
 	}
-	answer, reason := StatusOf(err)
+	answer, reason := service.StatusOf(err)
 	if reason == "LEASE_LOST" {
 		p.losses++
 	}

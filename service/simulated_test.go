@@ -1,6 +1,4 @@
-// It looks inside, as all simulated tests do: gRPC is left out, whose transport has no virtual time.
-
-package service
+package service_test
 
 import (
 	"context"
@@ -13,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -23,6 +22,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/traces"
@@ -103,7 +103,7 @@ type simulatedEnsemble struct {
 	from *simulatedHost
 }
 
-func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
+func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
 	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err
@@ -176,8 +176,25 @@ type simulatedHost struct {
 }
 
 type simulatedSidecar struct {
-	*Services
+	*service.Services
+	handlers
 	client *zookeeper.Client
+}
+
+// Handlers are services of a sidecar, called as the transport calls them.
+type handlers struct {
+	locks  lockv1.LockServiceServer
+	leases leasev1.LeaseServiceServer
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (h *handlers) RegisterService(_ *grpc.ServiceDesc, handler any) {
+	switch handler := handler.(type) {
+	case lockv1.LockServiceServer:
+		h.locks = handler
+	case leasev1.LeaseServiceServer:
+		h.leases = handler
+	}
 }
 
 func (p *play) host(number int) *simulatedHost {
@@ -197,7 +214,11 @@ func (h *simulatedHost) start() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.sidecar.Store(&simulatedSidecar{New(Options{LockRoot: "/locks", SessionTimeout: h.timeout}, simulatedEnsemble{client, h}), client})
+	started := &simulatedSidecar{
+		Services: service.New(service.Options{LockRoot: "/locks", SessionTimeout: h.timeout}, simulatedEnsemble{client, h}), client: client,
+	}
+	started.Register(&started.handlers)
+	h.sidecar.Store(started)
 }
 
 func (h *simulatedHost) stop(patience time.Duration) {
@@ -269,11 +290,10 @@ func (p *play) call(over context.Context, host *simulatedHost, dice *rand.Rand) 
 
 // acquire acquires once, on the lease, if there is one, which stands on that session.
 func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease string, session int64, dice *rand.Rand) {
-	handler := &lockService{services: sidecar.Services, directory: sidecar.lockDirectory()}
 	ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 	defer cancel()
 	stream := &simulatedStream{
-		play: p, ctx: ctx, cancel: cancel, handler: handler, patience: time.Duration(dice.Int64N(int64(9 * time.Second))),
+		play: p, ctx: ctx, cancel: cancel, sidecar: sidecar, patience: time.Duration(dice.Int64N(int64(9 * time.Second))),
 		asks: time.Duration(dice.Int64N(int64(5 * time.Second))), hears: dice.IntN(3) > 0, ended: make(chan struct{}),
 		mode: p.mode(dice), lease: lease, session: session,
 	}
@@ -283,7 +303,7 @@ func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease st
 	case 1: // perhaps not even until its place is made
 		time.AfterFunc(stream.patience/1000, cancel)
 	}
-	err := handler.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: lease, Mode: stream.mode}, stream)
+	err := sidecar.locks.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: lease, Mode: stream.mode}, stream)
 	p.ends(stream, err)
 	caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 	cancel()
@@ -310,7 +330,6 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 	over = from(over)
 	for over.Err() == nil {
 		sidecar := host.sidecar.Load()
-		handler := &leaseService{services: sidecar.Services}
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 		stream := &ringStream[*leasev1.OpenResponse]{ctx: ctx, events: make(chan *leasev1.OpenResponse, 1000)}
 		var using sync.WaitGroup
@@ -320,33 +339,24 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 			case <-ctx.Done():
 			case event := <-stream.events:
 				id := event.GetOpened().GetLeaseId()
-				session := sessionOf(ctx, sidecar, id)
+				session := service.SessionOf(ctx, sidecar.Services, id)
 				lasting, stop := context.WithTimeout(ctx, time.Duration(dice.Int64N(int64(40*time.Second))))
 				defer stop()
 				for lasting.Err() == nil {
 					p.acquire(lasting, sidecar, id, session, dice)
-					_, _ = handler.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
+					_, _ = sidecar.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
 					if dice.IntN(4) == 0 {
 						time.Sleep(time.Duration(dice.Int64N(int64(3 * host.timeout)))) // so that it may sleep
 					}
 				}
 			}
 		})
-		_ = handler.Open(&leasev1.OpenRequest{}, stream) // the same
+		_ = sidecar.leases.Open(&leasev1.OpenRequest{}, stream) // the same
 		cancel()
 		caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 		using.Wait()
 		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
 	}
-}
-
-// sessionOf is the session on which a lease stands, if that is not over.
-func sessionOf(ctx context.Context, sidecar *simulatedSidecar, id string) int64 {
-	found, err := sidecar.leases.find(ctx, id)
-	if err != nil {
-		return 0
-	}
-	return found.session.Key().ID
 }
 
 // revoke has whoever holds end by force, once in a while.
@@ -362,9 +372,7 @@ func (p *play) revoke(over context.Context, host *simulatedHost, dice *rand.Rand
 
 // force has whoever holds end after this grace. It may fail, as much else does.
 func (h *simulatedHost) force(ctx context.Context, grace time.Duration) {
-	services := h.sidecar.Load().Services
 	ctx, cancel := context.WithTimeout(caller.Operating(ctx), 5*time.Second)
 	defer cancel()
-	handler := &lockService{services: services, directory: services.lockDirectory()}
-	_, _ = handler.Revoke(ctx, &lockv1.RevokeRequest{Name: "orders", Grace: durationpb.New(grace)})
+	_, _ = h.sidecar.Load().locks.Revoke(ctx, &lockv1.RevokeRequest{Name: "orders", Grace: durationpb.New(grace)})
 }
