@@ -14,4 +14,10 @@ var queues = []Mutant{
 			Package: "recipes", Test: "TestAnItemThatIsNotDoneIsDeliveredAgainWithALargerToken", Complaint: "the first delivery was done with <nil>",
 		}},
 	},
+	{
+		ID: "N3", Bug: "a question's watches end with the question: whoever waits where nothing is yet asks again and again",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestWhoWaitsAtAQueueThatIsNotThereAsksOnce", Complaint: "asked [0-9]+ times",
+		}},
+	},
 }
