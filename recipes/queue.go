@@ -37,7 +37,8 @@ const (
 // A delivery sets the item's data to what they are, so that their version says how often it was delivered. An item that was delivered twice and
 // is there still rests before the next time, and others go before it.
 type Queue struct {
-	Path string // of the directory of items
+	Path  string // of the directory of items
+	Rests *Rests // of its sidecar
 }
 
 func (q Queue) takers() Lock             { return Lock{Path: q.Path + TakersSuffix} }
@@ -198,7 +199,7 @@ func (q Queue) State(ctx context.Context, tree Tree) (state QueueState, _ error)
 		switch {
 		case others[of.name]:
 			state.Taken++
-		case of.due > time.Now().UnixMilli(): //nolint:forbidigo // as Curator's consumers do
+		case of.due > time.Now().UnixMilli(), q.Rests.until(q.item(of.name)).After(time.Now()): //nolint:forbidigo // as Curator's consumers do
 			state.Delayed++
 		}
 	}

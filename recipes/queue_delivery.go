@@ -24,18 +24,11 @@ type Delivery struct {
 	node    Node               // the item as it was read
 	counted bool               // the delivery is, in the item
 	denied  map[string]bool    // the names of items that the ensemble does not let the session read
-	resting map[string]rest    // by the names of items
 	doubted atomic.Bool        // whether it has been removed is not known
 	own     *Place             // the delivery's
 	context context.Context    //nolint:containedctx // ends with the delivery
 	cancel  context.CancelFunc // of context
 	leave   sync.Once
-}
-
-// A rest is until when an item that was delivered so often is left alone.
-type rest struct {
-	version int32
-	until   time.Time
 }
 
 // A Taker is how somebody stands who waits for an item.
@@ -55,9 +48,7 @@ func (q Queue) Take(ctx context.Context, session MemberSession, store Store, abo
 	if err != nil {
 		return nil, err
 	}
-	made := &Delivery{
-		queue: q, session: session, store: store, about: about, place: place, denied: map[string]bool{}, resting: map[string]rest{},
-	}
+	made := &Delivery{queue: q, session: session, store: store, about: about, place: place, denied: map[string]bool{}}
 	made.context, made.cancel = context.WithCancel(context.Background())
 	return made, nil
 }
@@ -97,6 +88,9 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	}
 	others := setOf(taken)
 	for _, of := range readItems(names) {
+		if others[of.name] {
+			d.queue.Rests.taken(d.queue.item(of.name))
+		}
 		if others[of.name] || d.denied[of.name] {
 			continue
 		}
@@ -114,30 +108,20 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	return nil
 }
 
-// longestRest is how long an item rests at most that was delivered in vain: a second after the second time, then twice as long each time.
-const longestRest = 30 * time.Second
-
-// dueAt is when an item is due: not before it was to be, and not while it rests. What is not there rests until the list of items shows that.
+// dueAt is when an item that nobody has is due: not before it was to be, and not while it rests.
 func (d *Delivery) dueAt(ctx context.Context, of item) (time.Time, error) {
 	if due := time.UnixMilli(of.due); due.After(time.Now()) {
 		return due, nil
 	}
-	known := d.resting[of.name]
-	if known.until.After(time.Now()) {
-		return known.until, nil
+	path := d.queue.item(of.name)
+	if until := d.queue.Rests.until(path); until.After(time.Now()) {
+		return until, nil
 	}
-	node, err := d.session.Get(ctx, d.queue.item(of.name))
-	switch {
-	case errors.Is(err, ErrDenied), errors.Is(err, ErrNoNode):
-		return time.Time{}, nil // whoever takes it finds out
-	case err != nil || node.Version < 2:
-		return time.Time{}, err
-	case node.Version != known.version: // else it has rested, whatever the time at the ensemble
-		length := min(time.Second<<min(node.Version-2, 10), longestRest)
-		past := max(time.Since(node.Modified), 0)
-		d.resting[of.name] = rest{node.Version, time.Now().Add(length - past)}
+	node, err := d.session.Get(ctx, path)
+	if errors.Is(err, ErrDenied) || errors.Is(err, ErrNoNode) {
+		return time.Time{}, nil // the transaction that takes it finds out
 	}
-	return d.resting[of.name].until, nil
+	return d.queue.Rests.rest(path, node), err
 }
 
 // take takes an item, if that is there in the very transaction. If it is not, or somebody else has it, the reader did not know: it catches up.
@@ -149,6 +133,7 @@ func (d *Delivery) take(ctx context.Context, name string, turn *Taker) error {
 		return d.session.CatchUp(ctx)
 	case err == nil:
 		d.item = name
+		d.queue.Rests.taken(d.queue.item(name))
 		d.session.Disregard(d.queue.taken(name)) // what bounds the validity is the delivery's own place
 	}
 	return err
@@ -203,7 +188,7 @@ func (d *Delivery) read(ctx context.Context) error {
 			d.own = nil
 		}
 		d.session.Delete(ctx, d.queue.taken(d.item))
-		d.item = ""
+		d.item, d.counted, d.Times = "", false, 0
 		return nil
 	case err != nil:
 		return err
@@ -249,6 +234,7 @@ func (d *Delivery) Done(ctx context.Context, store Store) error {
 		_, err := Guarded(store, []Guard{d.Guard()}).Commit(ctx, Delete(d.queue.item(d.item), -1))
 		switch {
 		case err == nil, errors.Is(err, ErrNoNode): // it was carried out, if a reply was lost
+			d.queue.Rests.forget(d.queue.item(d.item))
 			return nil
 		case !errors.Is(err, ErrOutcomeUnknown):
 			return errors.Join(failure, err)

@@ -32,7 +32,12 @@ func (w world) take(session *standin.Session) *taker {
 
 func (w world) takeWith(session *standin.Session, store recipes.Store) *taker {
 	w.Helper()
-	delivery, err := mails.Take(w.living, session, store, recipes.About{Owner: "taker"})
+	return w.takeFrom(mails, session, store)
+}
+
+func (w world) takeFrom(queue recipes.Queue, session *standin.Session, store recipes.Store) *taker {
+	w.Helper()
+	delivery, err := queue.Take(w.living, session, store, recipes.About{Owner: "taker"})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -346,6 +351,55 @@ func TestAnItemThatIsDeliveredAgainAndAgainRestsAndOthersGoBeforeIt(t *testing.T
 		w.done(k)
 		if got := w.left(); got != "0 0 0" {
 			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+// A worker may take long to fail: the rest begins at its end, where a caller of the same sidecar has seen the item with it.
+func TestAnItemRestsFromTheEndOfADelivery(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "poison")
+		queue := recipes.Queue{Path: mails.Path, Rests: &recipes.Rests{}}
+		for i, seconds := range []float64{0, 0, 1, 2, 4} {
+			freed := time.Now()
+			k := w.takeFrom(queue, w.session(), w.NewReader())
+			for k.is() == "waiting" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			w.takersAre("[poison]", k)
+			if rested := time.Since(freed).Round(time.Second / 5).Seconds(); rested != seconds {
+				t.Errorf("delivery %d comes %v s after the one before it ended; want %v", i+1, rested, seconds)
+			}
+			time.Sleep(time.Minute)
+			k.quit()
+			synctest.Wait()
+		}
+	})
+}
+
+func TestWhatRestsIsReadOnceAndCountsAsNotDue(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "poison")
+		queue := recipes.Queue{Path: mails.Path, Rests: &recipes.Rests{}}
+		for range 4 {
+			k := w.takeFrom(queue, w.session(), w.NewReader())
+			for k.is() == "waiting" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			k.quit()
+			synctest.Wait()
+		}
+		for i, reads := range []int{1, 0, 0} {
+			session := w.session()
+			k := w.takeFrom(queue, session, w.NewReader())
+			w.takersAre("waiting", k)
+			if got := session.Count("Get"); got != reads {
+				t.Errorf("caller %d has read %d items; want %d", i, got, reads)
+			}
+			k.quit()
+		}
+		if state, err := queue.State(w.living, w.NewReader()); err != nil || state != (recipes.QueueState{Items: 1, Delayed: 1}) {
+			t.Errorf("%+v, %v", state, err)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type queueService struct {
 }
 
 func (q *queueService) queue(n name) recipes.Queue {
-	return recipes.Queue{Path: q.services.queueDirectory().flat(n)}
+	return recipes.Queue{Path: q.services.queueDirectory().flat(n), Rests: &q.services.rests}
 }
 
 // parseQueue checks a queue's name: it is none of another's other directories.

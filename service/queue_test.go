@@ -204,6 +204,21 @@ func TestADelayedItemIsDeliveredWhenItIsDue(t *testing.T) {
 	}
 }
 
+func TestWhoDoesNotWaitIsToldThatAllItemsRest(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.putItem(&queuev1.PutRequest{Name: "mail", Value: []byte("poison")})
+	for range 5 { // the rest after these is of eight seconds
+		k := s.take(s.callers, &queuev1.TakeRequest{Name: "mail"})
+		for told := k.next(); told != "delivered [poison]"; told = k.next() {
+			same(t, "meanwhile", told, "queued 0")
+		}
+		k.cancel()
+	}
+	s.take(s.callers, &queuev1.TakeRequest{Name: "mail"}).sees("queued 0")
+	s.take(s.callers, &queuev1.TakeRequest{Name: "mail", WaitTimeout: durationpb.New(0)}).sees("FailedPrecondition QUEUE_EMPTY")
+}
+
 // Where nothing is yet, whoever waits is told when it comes.
 func TestWhoWaitsAtAQueueThatIsNotThereAsksOnce(t *testing.T) {
 	t.Parallel()

@@ -106,6 +106,7 @@ type Services struct {
 	groups   *broadcasts[watchedGroup, *groupView]
 	watched  watchCount
 	issuers  *issuers
+	rests    recipes.Rests
 	audit    audit
 }
 

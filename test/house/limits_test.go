@@ -42,6 +42,7 @@ var inner = map[string]string{
 	"mostClearings":  "how often a deletion begins anew when others overtake it",
 	"mostDeletions":  "nodes deleted in one transaction of a deletion that is none",
 	"mostIssuers":    "sequences whose reserved numbers are remembered; the others reserve anew",
+	"mostRests":      "items whose rests a sidecar remembers; beyond that, they are read again",
 	"mostUnsent":     "answers of a stream that is not read, which ends after ten seconds anyway",
 }
 

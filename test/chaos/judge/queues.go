@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/txnlog"
@@ -312,17 +313,25 @@ func (m *mailbox) goneBy(life *txnlog.Life) history.Instant {
 // A window is a time in which something was so.
 type window struct{ from, to history.Instant }
 
-// free is from when to when an item was there and nobody had it.
+// free is from when to when an item was there, nobody had it, and it did not rest from deliveries in vain.
 func (m *mailbox) free(item *txnlog.Life) (all []window) {
 	since := m.clocks.latest(item.Made)
-	for _, taken := range m.taken[nameOf(item)] {
+	for i, taken := range m.taken[nameOf(item)] {
 		all = append(all, window{since, m.clocks.earliest(taken.Made)})
 		since = m.quiet
 		if taken.Gone.Happened() {
-			since = m.clocks.latest(taken.Gone)
+			since = m.deadline(m.clocks.latest(taken.Gone), restAfter(i+1))
 		}
 	}
 	return append(all, window{since, m.goneBy(item)})
+}
+
+// restAfter is how long an item may rest after so many deliveries.
+func restAfter(deliveries int) time.Duration {
+	if deliveries < 2 {
+		return 0
+	}
+	return min(time.Second<<min(deliveries-2, 10), 30*time.Second)
 }
 
 // checkLeft demands that nothing but items is left at the end.
