@@ -47,7 +47,10 @@ func TestStoresAndMembersKeepOneContract(t *testing.T) {
 	})
 	t.Run("real", func(t *testing.T) {
 		e := oneServer.ensemble(t)
-		c := newClient(t, e, func(c *Config) { c.EphemeralBytes = bytesPerSession })
+		c := newClient(t, e, func(c *Config) {
+			c.EphemeralBytes = bytesPerSession
+			c.Heartbeat = time.Second // a heartbeat's answer may come behind the longest request
+		})
 		tryContract(t, c, func(t *testing.T) memberSession {
 			t.Helper()
 			return openSession(t, c)
