@@ -15,7 +15,7 @@ var queues = []Mutant{
 		}},
 	},
 	{
-		ID: "N3", Bug: "a question's watches end with the question: whoever waits where nothing is yet asks again and again",
+		ID: "N3", Bug: "a question's watches end with the question: a caller that waits where nothing is yet asks again and again",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestWhoWaitsAtAQueueThatIsNotThereAsksOnce", Complaint: "asked [0-9]+ times",
 		}},
