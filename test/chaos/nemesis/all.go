@@ -88,7 +88,7 @@ var All = []Nemesis{
 		Realm: Sidecars, Forces: true, Resuming: true, strike: startBeside,
 	},
 	{
-		Name: "N25", About: "a sidecar whose log nobody reads, and which loses the ensemble meanwhile",
+		Name: "N25", About: "a sidecar whose log is not read, and which loses the ensemble meanwhile",
 		Realm: Sidecars, Forces: true, strike: deafen,
 	},
 	{

@@ -186,7 +186,7 @@ func suspendHost(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// deafen has nobody read the log of a sidecar that loses the ensemble for longer than its leases last, and serves then.
+// deafen leaves the log of a sidecar unread that loses the ensemble for longer than its leases last, and serves then.
 func deafen(ctx context.Context, s *scene) error {
 	host := s.host()
 	defer s.fault(host.Target())()

@@ -33,7 +33,7 @@ type Host struct {
 	stage     *Stage
 	directory string
 
-	hearing sync.RWMutex // is taken for writing while nobody reads the sidecar's log
+	hearing sync.RWMutex // is taken for writing while the sidecar's log is not read
 
 	mu          sync.Mutex
 	sidecar     *process.Process // the last one started; nil before the first
@@ -148,7 +148,7 @@ func (h *Host) launch(said io.Writer) (started *process.Process, metrics string,
 		return nil, "", err
 	}
 	command := exec.Command(arguments[0], arguments[1:]...)
-	command.Stdout, command.Stderr = said, log
+	command.Stdout, command.Stderr = said, log.File
 	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_SLEPT="+h.sleptPath())
 	started, err = h.stage.nursery.Start(command, log)
 	return started, metrics, err

@@ -5,8 +5,20 @@ import "os"
 // pipe is how many bytes wait for the reader of a sidecar's log.
 const pipe = 4 << 10
 
-// readLog returns where a sidecar writes its log: to a pipe, which takes little while the host is deaf. Whoever starts the sidecar closes it.
-func (h *Host) readLog() (*os.File, error) {
+// A logPipe is where one process writes its log. Close returns when all of that has been read.
+type logPipe struct {
+	*os.File
+	read <-chan struct{}
+}
+
+func (l *logPipe) Close() error {
+	err := l.File.Close()
+	<-l.read
+	return err
+}
+
+// readLog makes the pipe of a process, which takes little while the host is deaf.
+func (h *Host) readLog() (*logPipe, error) {
 	log, err := os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -17,7 +29,9 @@ func (h *Host) readLog() (*os.File, error) {
 		return nil, err
 	}
 	narrow(to)
+	read := make(chan struct{})
 	go func() {
+		defer close(read)
 		defer log.Close()
 		defer from.Close()
 		for lines := make([]byte, pipe); err == nil; {
@@ -28,10 +42,10 @@ func (h *Host) readLog() (*os.File, error) {
 			h.hearing.RUnlock()
 		}
 	}()
-	return to, nil
+	return &logPipe{to, read}, nil
 }
 
-// Deafen has nobody read what the sidecar logs, until Hear.
+// Deafen leaves what the sidecar logs unread, until Hear.
 func (h *Host) Deafen() { h.hearing.Lock() }
 
 // Hear ends Deafen.
