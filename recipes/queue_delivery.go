@@ -108,7 +108,7 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	return nil
 }
 
-// dueAt is when an item that nobody has is due: not before it was to be, and not while it rests.
+// dueAt is when an item that is not taken is due: not before it was to be, and not while it rests.
 func (d *Delivery) dueAt(ctx context.Context, of item) (time.Time, error) {
 	if due := time.UnixMilli(of.due); due.After(time.Now()) {
 		return due, nil
@@ -118,10 +118,13 @@ func (d *Delivery) dueAt(ctx context.Context, of item) (time.Time, error) {
 		return until, nil
 	}
 	node, err := d.session.Get(ctx, path)
-	if errors.Is(err, ErrDenied) || errors.Is(err, ErrNoNode) {
+	switch {
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrNoNode):
 		return time.Time{}, nil // the transaction that takes it finds out
+	case err != nil:
+		return time.Time{}, err
 	}
-	return d.queue.Rests.rest(path, node), err
+	return d.queue.Rests.rest(path, node), nil
 }
 
 // take takes an item, if that is there in the very transaction. If it is not, or somebody else has it, the reader did not know: it catches up.

@@ -26,7 +26,7 @@ type rest struct {
 	taken   bool // when it was last looked for
 }
 
-// taken notes that somebody has an item: it rests from when it is seen without that.
+// taken notes that a caller has an item: it rests from when it is seen to be free.
 func (r *Rests) taken(path string) {
 	if r == nil {
 		return
@@ -59,8 +59,8 @@ func (r *Rests) until(path string) time.Time {
 	return time.Time{}
 }
 
-// rest is until when an item rests that nobody has, of which the node was read. It rests from its last delivery's end, where that is known, or
-// else from its beginning; and once, whatever the clock of the ensemble.
+// rest is until when a free item rests, of which the node was read. It rests from its last delivery's end, where that is known, or else from its
+// beginning; and once, whatever the clock of the ensemble.
 func (r *Rests) rest(path string, node Node) time.Time {
 	if node.Version < 2 {
 		r.forget(path)

@@ -377,6 +377,27 @@ func TestAnItemRestsFromTheEndOfADelivery(t *testing.T) {
 	})
 }
 
+// An ensemble that does not answer for a while does not end the rest.
+func TestAnItemThatCouldNotBeReadRestsAllTheSame(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "poison")
+		queue := recipes.Queue{Path: mails.Path, Rests: &recipes.Rests{}}
+		for range 3 {
+			k := w.takeFrom(queue, w.session(), w.NewReader())
+			for k.is() == "waiting" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			k.quit()
+			synctest.Wait()
+		}
+		unheard := w.session()
+		unheard.Before(once("Get", func() error { return recipes.ErrUnreachable }))
+		w.takersAre(recipes.ErrUnreachable.Error(), w.takeFrom(queue, unheard, w.NewReader()))
+		w.takersAre("waiting", w.takeFrom(queue, w.session(), w.NewReader()))
+	})
+}
+
 func TestWhatRestsIsReadOnceAndCountsAsNotDue(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.putItem(recipes.Order{}, "poison")
