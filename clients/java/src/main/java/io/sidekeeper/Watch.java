@@ -35,7 +35,9 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
   /** What requests ask for, to hear three messages in that time. */
   static final com.google.protobuf.Duration KEEPALIVE = Wire.duration(SILENCE.dividedBy(3));
 
-  private final Core core;
+  private final Calls calls;
+  private final Workers workers;
+  private final Duration patience;
   private final Runnable reopen;
   private final Pause pause = new Pause();
   private final Runnable forget;
@@ -57,9 +59,21 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
 
   <Q, R extends Message> Watch(
       Core core, MethodDescriptor<Q, R> method, Q request, Tell<R, T> tell) {
-    this.core = core;
+    this(core.calls, core.workers, SILENCE, method, request, tell);
+  }
+
+  <Q, R extends Message> Watch(
+      Calls calls,
+      Workers workers,
+      Duration patience,
+      MethodDescriptor<Q, R> method,
+      Q request,
+      Tell<R, T> tell) {
+    this.calls = calls;
+    this.workers = workers;
+    this.patience = patience;
     this.reopen = () -> open(method, request, tell);
-    this.forget = core.calls.atClose(() -> fail(Calls.closed()));
+    this.forget = calls.atClose(() -> fail(Calls.closed()));
     reopen.run();
   }
 
@@ -69,7 +83,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
       if (!closed && failure == null) {
         Reading<R> begun = new Reading<>(tell);
         reading = begun;
-        begun.stream = core.calls.open(method, request, true, begun::take, begun::end);
+        begun.stream = calls.open(method, request, true, begun::take, begun::end);
       }
     }
   }
@@ -121,13 +135,13 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
         stream.more();
       }
       if (heard != null) {
-        patient = core.workers.after(SILENCE, this::silent);
+        patient = workers.after(patience, this::silent);
       }
     }
 
     private void silent() {
-      cancel();
       end(new SidekeeperException(Status.Code.UNAVAILABLE, "", new Told("the sidecar is silent")));
+      cancel(); // after the end, or the end would be that it was cancelled
     }
 
     void cancel() {
@@ -173,7 +187,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
         add(told);
       }
     }
-    core.workers.after(pause.next(), reopen);
+    workers.after(pause.next(), reopen);
   }
 
   private void fail(SidekeeperException why) {
@@ -271,7 +285,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
    */
   public CompletableFuture<Void> listen(Consumer<? super T> listener) {
     CompletableFuture<Void> done = new CompletableFuture<>();
-    core.workers.run(
+    workers.run(
         () -> {
           try (this) {
             forEachRemaining(listener);
