@@ -3,22 +3,17 @@
 package service
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
-	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // What waits has no token yet: it is known by the number of its request, and goes on with the place that this has.
@@ -48,43 +43,6 @@ func TestWhoWaitsComesBackToItsOwnPlace(t *testing.T) {
 		}
 		same(t, name, paths, c.want)
 		same(t, name+": the rest", len(rest), len(standing)-len(claimed))
-	}
-}
-
-// Who comes back while the sidecar begins to stop has what was its own, which is handed over; only what is new is refused.
-func TestASidecarThatStopsDoesNotEndWhatIsComeBackTo(t *testing.T) {
-	t.Parallel()
-	memory := standin.New(standin.Options{Tick: time.Second})
-	defer memory.Close()
-	services := New(Options{}, memoryEnsemble{memory.NewReader()})
-	made, err := services.leases.begin(t.Context(), caller.Caller{}, recipes.About{}, 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	on := &multiplex{lease: made}
-	services.drain.begin(time.Minute)
-	node := []recipes.Standing{{Path: "/place"}}
-	for name, c := range map[string]struct {
-		claim *claim
-		want  error
-	}{
-		"a request that is new":             {nil, errStopping},
-		"a request that was never taken up": {&claim{}, errStopping},
-		"a wait":                            {&claim{standing: node}, nil},
-		"a hold":                            {&claim{token: 5, standing: node}, nil},
-		"a hold whose place is gone, to be told why": {&claim{token: 5}, nil},
-	} {
-		s := &heldStream[*recipes.Place, *lockv1.AcquireResponse]{
-			services: services, started: &started{multiplex: on, claim: c.claim},
-			recipe: heldRecipe[*lockv1.AcquireResponse]{resource: resource{kind: kindLock, name: name}},
-		}
-		if err := s.takeLease(t.Context()); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if s.lease != nil {
-			s.lease.drop(s.recipe.resource)
-			s.lease.streams.leave()
-		}
 	}
 }
 

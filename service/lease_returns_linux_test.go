@@ -31,7 +31,8 @@ type returning struct {
 	*carrying
 	path    string // of its place
 	token   int64
-	mayCome gate        // closed when the session may be come back to
+	comes   gate        // closed when the session is about to be come back to
+	mayCome gate        // closed when it may be
 	mayHave gate        // closed when its place may be had
 	ignored chan string // places that bound the validity no longer
 }
@@ -55,7 +56,7 @@ func newReturning(t *testing.T, hesitant, behind bool) *returning {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &returning{mayCome: newGate(), mayHave: newGate(), ignored: make(chan string, 1)}
+	r := &returning{comes: newGate(), mayCome: newGate(), mayHave: newGate(), ignored: make(chan string, 1)}
 	record := journal.Record{
 		Identity: "uid:" + uid(), Session: recipes.SessionKey{ID: 1, Password: make([]byte, 16), Timeout: 30 * time.Second},
 	}
@@ -105,6 +106,7 @@ func (h hesitant) Adopt(standing recipes.Standing, named bool) (<-chan struct{},
 func (h hesitant) Disregard(place string) { h.of.ignored <- place }
 
 func (r *returning) reattach(ctx context.Context, _ recipes.SessionKey) (service.ReturnedSession, []recipes.Standing, error) {
+	r.comes.close()
 	<-r.mayCome.closed
 	var standing []recipes.Standing
 	if node, err := r.session.Get(ctx, r.path); err == nil {
@@ -252,6 +254,25 @@ func TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack(t *testing.T) 
 	r.mayHave.close()
 	r.sees("1 granted", "1 asked")
 	same(t, "Release", r.released(earlierHold), "OK")
+	r.sees("1 ended 0")
+	r.must(r.stream.CloseSend())
+	r.must(<-drained)
+}
+
+// Who comes back while the sidecar begins to stop has what was its own, which is handed over.
+func TestASidecarThatStopsDoesNotEndWhatIsComeBackTo(t *testing.T) {
+	t.Parallel()
+	r := newReturning(t, true, false)
+	other := r.hold(r.callers, &lockv1.AcquireRequest{Name: "other"}) // for which the sidecar waits meanwhile
+	r.comesBack("orders")
+	<-r.comes.closed
+	drained := r.drain(time.Hour)
+	<-service.Stopping(r.services)
+	r.mayCome.close()
+	r.mayHave.close()
+	r.sees("opened", "1 granted", "1 asked")
+	same(t, "Release", r.released(earlierHold), "OK")
+	same(t, "Release of the other", r.released(other.hold), "OK")
 	r.sees("1 ended 0")
 	r.must(r.stream.CloseSend())
 	r.must(<-drained)
