@@ -3,11 +3,10 @@ package server
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -54,38 +53,10 @@ func (d denials) connected(identity string) {
 }
 
 func (d denials) denied(by caller.Caller, action string, names []string, reason string) {
-	write, omitted := slotOf(by).quota.mayBeDenied()
+	write, omitted := budget.SlotOf(by).MayBeDenied()
 	if !write {
 		return
 	}
 	d.log.Warn("denial", zap.String("caller", by.Identity), zap.String("action", action), zap.Strings("names", names),
 		zap.String("reason", reason), zap.Int64("omitted", omitted))
-}
-
-// How many denials of one caller are written in a second, and at once; the next one that is written counts the others.
-const (
-	writtenDenials      = 10
-	writtenDenialsBurst = 100
-)
-
-// denialPace keeps a caller from filling the record with what it is refused.
-type denialPace struct {
-	limiter *rate.Limiter
-	omitted atomic.Int64
-}
-
-func newDenialPace() *denialPace {
-	return &denialPace{limiter: rate.NewLimiter(writtenDenials, writtenDenialsBurst)}
-}
-
-// mayBeDenied says whether a denial is to be written, and how many were not since the last one that was.
-func (q *callerQuota) mayBeDenied() (write bool, omitted int64) {
-	if q == nil {
-		return true, 0
-	}
-	if !q.denials.limiter.Allow() {
-		q.denials.omitted.Add(1)
-		return false, 0
-	}
-	return true, q.denials.omitted.Swap(0)
 }

@@ -5,7 +5,6 @@ package server
 import (
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -43,18 +42,4 @@ func MethodsOf(server *Server) (methods []string) {
 // Judged is what the policy says of a call without a name.
 func Judged(server *Server, identity, method string) error {
 	return authorizer{policy: server.policy}.judge(questionOf(caller.Caller{Identity: identity}, method, nil))
-}
-
-// Incomplete counts the requests of a caller that have not come as a whole, of which it may have so many.
-func Incomplete(server *Server, identity string, most int) *atomic.Int64 {
-	return &quotaOf(server, identity).intakeFor("", most).calls
-}
-
-// Talks counts its streams in both directions.
-func Talks(server *Server, identity string) *atomic.Int64 { return &quotaOf(server, identity).talks }
-
-func quotaOf(server *Server, identity string) *callerQuota {
-	server.limiter.mu.Lock()
-	defer server.limiter.mu.Unlock()
-	return server.limiter.quotas[identity]
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
@@ -72,8 +73,10 @@ func (s *Server) openHTTP() error {
 
 // httpServing is how the listener is served.
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
-	h := &httpListener{inside: newInside(), reading: make(chan struct{}, mostIncomplete), within: cmp.Or(s.options.completeWithin, longestRequest)}
-	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.admit})
+	h := &httpListener{
+		inside: newInside(), reading: make(chan struct{}, budget.MostIncomplete), within: cmp.Or(s.options.completeWithin, budget.LongestRequest),
+	}
+	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit})
 	handler := h.handler()
 	if s.options.HTTPTokenFile != "" {
 		token, err := openToken(s.options.HTTPTokenFile, s.options.Log)
@@ -89,14 +92,14 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	}
 	h.follow(server)
 	if !secure {
-		return h.serving(func(listener net.Listener) error { return server.Serve(s.limiter.slowed(listener)) }), nil
+		return h.serving(func(listener net.Listener) error { return server.Serve(s.limiter.Slowed(listener)) }), nil
 	}
 	config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
 	if err != nil {
 		return nil, err
 	}
 	server.TLSConfig = alsoHTTP1(config)
-	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.limiter.slowed(listener), "", "") }), nil
+	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.limiter.Slowed(listener), "", "") }), nil
 }
 
 // serving serves the listener, and what goes on inside of the process.
@@ -172,7 +175,7 @@ func (h *httpListener) read(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	_ = out.SetReadDeadline(time.Now().Add(h.within)) // supported by every connection of ours, as all deadlines are
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestMessage))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, budget.LongestMessage))
 	if err != nil {
 		http.Error(w, "the request is too long, or did not come in time", http.StatusRequestEntityTooLarge)
 		return false

@@ -3,9 +3,6 @@
 package server
 
 import (
-	"os"
-	"strconv"
-
 	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
@@ -16,5 +13,3 @@ var (
 	outcome = expect.Outcome
 	must    = expect.Must
 )
-
-func uid() string { return strconv.Itoa(os.Getuid()) }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -24,10 +25,10 @@ const reasonTrailer = "sidekeeper-reason"
 
 // interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, reception of
 // what is streamed, admission, memory.
-func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
+func interceptorsOf(options Options, authorizer authorizer, reception budget.Reception) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
-	memory := reception.memory
-	admission := &admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
+	memory := reception.Memory
+	admission := &admission{options.MaxStreams, reception.Limits, memory, authorizer, denials{options.Audit}}
 	passage := passage{
 		options.Metrics.calls.StreamServerInterceptor(),
 		log.stream,
@@ -35,7 +36,7 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 		answerStream,
 		recovery.StreamServerInterceptor(),
 		admission.stream,
-		memory.stream,
+		memory.Stream,
 	}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
@@ -45,7 +46,7 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
 			admission.unary,
-			memory.unary,
+			memory.Unary,
 		),
 		grpc.ChainStreamInterceptor(
 			options.Metrics.calls.StreamServerInterceptor(),
@@ -53,9 +54,9 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 			counted.stream,
 			answerStream,
 			recovery.StreamServerInterceptor(),
-			reception.stream,
+			reception.Stream,
 			admission.stream,
-			memory.stream,
+			memory.Stream,
 			passage.open,
 		),
 	}
@@ -111,7 +112,7 @@ func (s *passingStream) Context() context.Context { return s.ctx }
 type admission struct {
 	mostStreams int // of one connection
 	limits      *caller.Limits
-	memory      memory
+	memory      budget.Memory
 	authorizer  authorizer
 	denials     denials
 }
@@ -126,11 +127,11 @@ func (a *admission) unary(
 	if err := a.authorizer.judge(asked); err != nil {
 		return nil, err
 	}
-	slot := slotOf(from)
-	if err := slot.quota.spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
+	slot := budget.SlotOf(from)
+	if err := slot.Spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
 		return nil, err
 	}
-	defer slot.pace.withdrawn(ctx)
+	defer slot.Withdrawn(ctx)
 	if a.authorizer.operates(asked) {
 		ctx = caller.Operating(ctx)
 	}
@@ -153,9 +154,9 @@ func (a *admission) stream(server any, stream grpc.ServerStream, info *grpc.Stre
 // enter lets a stream in, unless there are too many. One that was let in must leave.
 func (a *admission) enter(stream grpc.ServerStream, method string) (*authorizedStream, error) {
 	from := caller.Of(stream.Context())
-	slot := slotOf(from)
+	slot := budget.SlotOf(from)
 	share := a.limits.Of(from.Identity, policy.Streams)
-	if err := slot.beginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
+	if err := slot.BeginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
 		return nil, err
 	}
 	return &authorizedStream{
@@ -167,8 +168,8 @@ func (a *admission) leave(authorized *authorizedStream) {
 	if a.authorizer.policy != nil {
 		a.authorizer.open.leave(authorized)
 	}
-	authorized.slot.pace.withdrawn(authorized.ServerStream.Context())
-	authorized.slot.endStream()
+	authorized.slot.Withdrawn(authorized.ServerStream.Context())
+	authorized.slot.EndStream()
 }
 
 // An answered error is what the caller is told, with its cause for the log.
@@ -192,6 +193,16 @@ func answerWith(err error, setTrailer func(metadata.MD)) error {
 		setTrailer(metadata.Pairs(reasonTrailer, reason))
 	}
 	return &answered{answer, reason, err}
+}
+
+// tellEarly is what a caller is told of an error that the interceptors do not meet, as they would tell it.
+func (m *Metrics) tellEarly(ctx context.Context, err error) *status.Status {
+	answer, reason := service.StatusOf(err)
+	if reason != "" {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonTrailer, reason)) // fails only for a call that has ended
+		m.refused(answer, reason)
+	}
+	return answer
 }
 
 func answerUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -225,8 +236,8 @@ func (e errorCount) count(ctx context.Context, err error) {
 	if !ok {
 		return
 	}
-	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
-		quota.turnedAway.count()
+	if told.status.Code() == codes.ResourceExhausted {
+		budget.SlotOf(caller.Of(ctx)).TurnedAway()
 	}
 	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -102,13 +101,9 @@ func TestACallerWithFewConnectionsIsRefusedAndAnotherIsNot(t *testing.T) {
 
 func TestACallerWithFewIncompleteRequestsWaitsAndAnotherDoesNot(t *testing.T) {
 	t.Parallel()
-	p, one, other := newLimited(t, "incomplete_requests: 1", func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
+	_, one, other := newLimited(t, "incomplete_requests: 1", func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
 	incomplete(t, one(), lockv1.LockService_Get_FullMethodName)
-	until(t, 1, server.Incomplete(p.server, "socket:one", 1))
-	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := lockv1.NewLockServiceClient(one()).Get(waits, &lockv1.GetRequest{})
-	same(t, "the caller", outcome(err), "DeadlineExceeded")
+	untilRequestsWait(t, one())
 	same(t, "another one", get(t, other()), "OK")
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
@@ -45,7 +46,7 @@ func (m *Metrics) begin() {
 		m.callErrors:    callReasons(),
 		m.requestsLost:  operations,
 		m.numbers:       {"RELAXED", "STRICT"},
-		m.quotaRefusals: append(policy.LimitNames(), callsUnderWay, requestSeconds),
+		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds),
 		m.linesDropped:  {"audit", "log"},
 		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {

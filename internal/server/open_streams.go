@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
@@ -49,7 +50,7 @@ func (o *openStreams) judge(authorizer authorizer) {
 type authorizedStream struct {
 	grpc.ServerStream
 
-	slot       *connSlot
+	slot       *budget.Slot
 	authorizer authorizer
 	limits     *caller.Limits
 	method     string
@@ -95,5 +96,5 @@ func (s *authorizedStream) judge(request any) error {
 	if caller.IsInner(s.ServerStream.Context()) {
 		takes[0] = 0 // it has a session already
 	}
-	return s.slot.quota.spend(s.limits, from.Identity, takes)
+	return s.slot.Spend(s.limits, from.Identity, takes)
 }

@@ -1,11 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"slices"
-	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
@@ -18,9 +17,9 @@ import (
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
-	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // What one identity may do in a second where the policy says nothing and there may be others; docs/security.md tells why.
@@ -34,45 +33,62 @@ const (
 // The policy of Options.Policy stands before them once the server has been made.
 func NewLimits(options Options, leases, watched int) *caller.Limits {
 	most := policy.Limits{
-		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: mostIncomplete,
+		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: budget.MostIncomplete,
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
 	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
 		most[policy.Leases], most[policy.WatchedNodes] = shareOf(leases), shareOf(watched)
-		most[policy.Streams] = streamConnections * options.MaxStreams
+		most[policy.Streams] = budget.StreamConnections * options.MaxStreams
 		most[policy.SessionsPerSecond] = sessionsPerSecond
 		most[policy.WritesPerSecond], most[policy.BytesPerSecond] = writesPerSecond, bytesPerSecond
 	}
 	return caller.NewLimits(most)
 }
 
+// callConnections are the connections' worth of long-lived streams that one caller gets of calls under way, over all its connections.
+const callConnections = 8
+
+// mostCalls is how many calls of one caller may be under way.
+func (o Options) mostCalls() int {
+	if IsForOne(o.callerAddresses(), o.TLS) {
+		return math.MaxInt
+	}
+	return callConnections * o.MaxStreams
+}
+
+// budgets are what reads the requests of one server's callers, and what bounds their calls.
+func (s *Server) budgets() (budget.Reception, *budget.Calls) {
+	reception := budget.Reception{
+		Limits: s.options.Limits, Memory: budget.NewMemory(s.options.MaxMemory), Told: s.options.Metrics.tellEarly,
+		Complete: cmp.Or(s.options.completeWithin, budget.LongestRequest),
+	}
+	return reception, &budget.Calls{
+		Most: s.options.mostCalls(), Streams: s.options.MaxStreams, Limits: s.options.Limits, Memory: reception.Memory,
+		Refused: s.options.Metrics.refused,
+	}
+}
+
 // shareOf is how much of so many one caller gets: three quarters.
 func shareOf(most int) int { return most - most/4 }
 
-// paced are the limits of what may be done in a second, in the order of a cost.
-var paced = [...]policy.Limit{policy.SessionsPerSecond, policy.WritesPerSecond, policy.BytesPerSecond}
-
-// A cost is what a request takes of what is paced.
-type cost [len(paced)]int
-
 // costOf is the cost of a request. What lets go costs nothing; nor do numbers that come out of a reserved block.
-func costOf(method string, request any) cost {
+func costOf(method string, request any) budget.Cost {
 	count, writes := writesOf[method]
 	switch method {
 	case leasev1.LeaseService_Open_FullMethodName:
-		return cost{1}
+		return budget.Cost{1}
 	case leasev1.LeaseService_Multiplex_FullMethodName:
 		if request, ok := request.(*leasev1.MultiplexRequest); ok && request.GetOpen() != nil {
-			return cost{1}
+			return budget.Cost{1}
 		}
-		return cost{}
+		return budget.Cost{}
 	}
 	if !writes || request == nil {
-		return cost{}
+		return budget.Cost{}
 	}
-	made := cost{0, count(request), 0}
+	made := budget.Cost{0, count(request), 0}
 	if made[1] == 0 {
-		return cost{}
+		return budget.Cost{}
 	}
 	made[2] = proto.Size(request.(proto.Message))
 	if on, may := request.(interface{ GetLeaseId() string }); may && slices.Contains(holding, method) && on.GetLeaseId() == "" {
@@ -144,86 +160,4 @@ func ifStrict(request any) int {
 		return 0
 	}
 	return 1
-}
-
-// shortestBurst is of bytes: the largest request must be possible at any pace.
-const shortestBurst = longestMessage
-
-// A spending is what one caller has done lately of what is paced: it may do the work of two seconds at once.
-type spending [len(paced)]*rate.Limiter
-
-// spend takes the cost of a request, or nothing if it is too much for now.
-func (q *callerQuota) spend(limits *caller.Limits, identity string, of cost) error {
-	if q == nil || of == (cost{}) {
-		return nil
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	var taken []*rate.Reservation
-	for i, limit := range paced {
-		most := limits.Of(identity, limit)
-		if of[i] == 0 || most == 0 {
-			continue
-		}
-		place := q.limiter(i, most).ReserveN(now, min(of[i], q.spent[i].Burst()))
-		taken = append(taken, place)
-		if wait := place.DelayFrom(now); wait > 0 {
-			for _, place := range taken {
-				place.CancelAt(now)
-			}
-			return service.QuotaExceeded(limit.String(), most, identity, wait)
-		}
-	}
-	return nil
-}
-
-// limiter is that of one pace, which allows so much now. The quota is locked.
-func (q *callerQuota) limiter(pace, most int) *rate.Limiter {
-	burst := 2 * most
-	if paced[pace] == policy.BytesPerSecond {
-		burst = max(burst, shortestBurst)
-	}
-	if q.spent[pace] == nil {
-		q.spent[pace] = rate.NewLimiter(rate.Limit(most), burst)
-	}
-	limiter := q.spent[pace]
-	if limiter.Burst() != burst {
-		limiter.SetBurst(burst)
-	}
-	if limiter.Limit() != rate.Limit(most) {
-		limiter.SetLimit(rate.Limit(most))
-	}
-	return limiter
-}
-
-// hasRested says whether the caller may do as much as if it had never been there.
-func (q *callerQuota) hasRested() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.calls.Load() == 0 && q.arrivals.Tokens() >= arrivalsBurst && q.turnedAway.events.Tokens() >= turnedAwayBurst &&
-		q.denials.limiter.Tokens() >= writtenDenialsBurst && !slices.ContainsFunc(q.spent[:], func(limiter *rate.Limiter) bool {
-		return limiter != nil && limiter.Tokens() < float64(limiter.Burst())
-	})
-}
-
-// intakeFor is where the requests of a method come in, of which so many are read at once.
-func (q *callerQuota) intakeFor(method string, most int) *intake {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.intake == nil || cap(q.intake.reading) != most { // calls leave the one that they entered
-		q.intake, q.urgent = newIntake(most), newIntake(max(1, most/urgentIn))
-	}
-	if slices.Contains(urgent, method) {
-		return q.urgent
-	}
-	return q.intake
-}
-
-// orAny is a limit, of which 0 is none.
-func orAny(most int) int {
-	if most == 0 {
-		return math.MaxInt
-	}
-	return most
 }

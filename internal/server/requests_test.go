@@ -3,9 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,13 +131,9 @@ func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 	for range mostIncomplete {
 		incomplete(t, one, lockv1.LockService_Get_FullMethodName)
 	}
-	until(t, mostIncomplete, server.Incomplete(p.server, "socket:one", mostIncomplete))
-	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := lockv1.NewLockServiceClient(one).Get(waits, &lockv1.GetRequest{})
-	same(t, "a Get of the same caller", outcome(err), "DeadlineExceeded")
+	untilRequestsWait(t, one)
 	locks := lockv1.NewLockServiceClient(p.dial(p.address()))
-	_, err = locks.Check(within(t), &lockv1.CheckRequest{})
+	_, err := locks.Check(within(t), &lockv1.CheckRequest{})
 	same(t, "a Check", outcome(err), "Unimplemented") // by the probe, which has read it
 	_, err = locks.Release(within(t), &lockv1.ReleaseRequest{})
 	same(t, "a Release", outcome(err), "Unimplemented")
@@ -147,7 +141,7 @@ func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 
 func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.T) {
 	t.Parallel()
-	p, one, other := newTwo(t, func(o *server.Options) { o.Reflection = true; server.CompleteWithin(o, time.Second) })
+	_, one, other := newTwo(t, func(o *server.Options) { o.Reflection = true; server.CompleteWithin(o, time.Second) })
 	begin := func(connection *grpc.ClientConn) reflectionpb.ServerReflection_ServerReflectionInfoClient {
 		stream, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
 		must(t, err)
@@ -166,21 +160,32 @@ func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.
 	must(t, first.Send(askServices))
 	_, err := first.Recv()
 	must(t, err)
-	until(t, mostIncomplete, server.Talks(p.server, "socket:one"))
 	more, err := reflectionpb.NewServerReflectionClient(one).ServerReflectionInfo(within(t))
 	must(t, err)
 	must(t, more.Send(askServices))
-	for err == nil {
-		_, err = more.Recv()
+	refused := make(chan string, 2)
+	for _, stream := range []reflectionpb.ServerReflection_ServerReflectionInfoClient{first, more} {
+		go func() {
+			_, err := stream.Recv()
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			refused <- outcome(err)
+		}()
 	}
-	same(t, "one too many", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
+	same(t, "one too many, whichever waits last for a request", receive(t, refused), "ResourceExhausted QUOTA_EXCEEDED")
 	begin(other)
 }
 
-func until(t *testing.T, want int64, count *atomic.Int64) {
+// untilRequestsWait returns when a request of the caller waits for others that have not come as a whole.
+func untilRequestsWait(t *testing.T, connection *grpc.ClientConn) {
 	t.Helper()
-	for ctx := within(t); count.Load() != want; runtime.Gosched() {
-		must(t, ctx.Err())
+	for told := ""; told != "DeadlineExceeded"; {
+		must(t, t.Context().Err())
+		waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := lockv1.NewLockServiceClient(connection).Get(waits, &lockv1.GetRequest{})
+		told = outcome(err)
+		cancel()
 	}
 }
 

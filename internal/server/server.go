@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/stats"
 
+	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 	"github.com/sidekeeper/sidekeeper/internal/ownpages"
@@ -60,7 +60,7 @@ type Options struct {
 
 	Limits *caller.Limits // of one caller; those of NewLimits, but for leases and watched nodes, if nil
 
-	completeWithin time.Duration // longestRequest if 0; for tests
+	completeWithin time.Duration // budget.LongestRequest if 0; for tests
 
 	Log     *zap.Logger
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
@@ -95,7 +95,7 @@ type Server struct {
 	health    *health.Server
 	policy    *policyFile
 	streams   openStreams
-	limiter   *connLimiter
+	limiter   *budget.Connections
 	admin     *administration // nil without a listener
 	listeners []listener
 	calls     atomic.Uint64
@@ -126,7 +126,7 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 	if s.options.Limits == nil {
 		s.options.Limits = NewLimits(options, 0, 0)
 	}
-	s.limiter = newConnLimiter(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
+	s.limiter = budget.NewConnections(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
 	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
@@ -177,7 +177,7 @@ func (s *Server) open() (err error) {
 }
 
 func (s *Server) openCallers() error {
-	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.admit}
+	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *Server) openCallers() error {
 		if servers[hands.Socket] == nil {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
-		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.slowed(listener)) }
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.Slowed(listener)) }
 		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
@@ -214,8 +214,8 @@ func (s *Server) openOperators() error {
 		return nil
 	}
 	listener, err := listenOperators(address)
-	anyNumber := (*connLimiter)(nil)
-	hands := caller.Handshake{Operators: true, Refused: denials{s.options.Audit}.connected, Admit: anyNumber.admit}
+	anyNumber := (*budget.Connections)(nil)
+	hands := caller.Handshake{Operators: true, Refused: denials{s.options.Audit}.connected, Admit: anyNumber.Admit}
 	return s.add(forOperators, address, listener, err, s.newGRPC(hands).Serve)
 }
 
@@ -256,26 +256,23 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	reception := reception{
-		limits: s.options.Limits, memory: newMemory(s.options.MaxMemory), metrics: s.options.Metrics,
-		complete: cmp.Or(s.options.completeWithin, longestRequest),
-	}
-	calls := newCalls(s.options, reception.memory)
+	reception, calls := s.budgets()
 	options := slices.Concat(limitsOf(s.options), []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.answering.unary)},
 		interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
 		[]grpc.ServerOption{
-			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls),
+			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.Begin), grpc.StatsHandler(calls),
 		})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
 	server := grpc.NewServer(options...)
-	s.handlers.Register(receptionist{server, reception})
-	healthpb.RegisterHealthServer(receptionist{server, reception}, healthService{s.health})
+	registrar := reception.Registrar(server)
+	s.handlers.Register(registrar)
+	healthpb.RegisterHealthServer(registrar, healthService{s.health})
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
-	calls.learn(server)
+	calls.Learn(server)
 	s.grpc = append(s.grpc, server)
 	return server
 }

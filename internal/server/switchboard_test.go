@@ -132,8 +132,6 @@ func (d *dialogue) Context() context.Context     { return d.ctx }
 func (d *dialogue) SendHeader(metadata.MD) error { return nil }
 func (d *dialogue) SetTrailer(metadata.MD)       {}
 
-func discardTrailer(metadata.MD) {}
-
 func (d *dialogue) RecvMsg(message any) error {
 	return proto.Unmarshal(d.request, message.(proto.Message))
 }

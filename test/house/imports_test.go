@@ -28,11 +28,12 @@ var charters = []charter{
 	{
 		folder: "internal/server",
 		ours: []string{
-			"service", "gen", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns", "internal/ownpages",
-			"internal/policy", "internal/reload",
+			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns",
+			"internal/ownpages", "internal/policy", "internal/reload",
 		},
 		closed: zooKeeper,
 	},
+	{folder: "internal/budget", ours: []string{"service", "gen", "internal/caller", "internal/policy"}, closed: zooKeeper},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},

@@ -1,6 +1,4 @@
-// It looks inside: how much memory is in use is up to the test.
-
-package server
+package budget
 
 import (
 	"context"
@@ -22,11 +20,11 @@ func replyOf(size int) *configv1.GetResponse {
 func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 	t.Parallel()
 	used := 0
-	m := newMemory(1 << 20)
+	m := NewMemory(1 << 20)
 	m.inUse = func() int { return used }
 	ask := func(size int) string {
-		_, err := m.unary(t.Context(), nil, nil, func(context.Context, any) (any, error) { return replyOf(size), nil })
-		return outcome(answerWith(err, discardTrailer))
+		_, err := m.Unary(t.Context(), nil, nil, func(context.Context, any) (any, error) { return replyOf(size), nil })
+		return told(err)
 	}
 	same(t, "large", ask(900_000), "OK")
 	used = 1 << 19
@@ -41,7 +39,7 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 
 func TestGarbageIsNoReasonToRefuse(t *testing.T) {
 	t.Parallel()
-	m := newMemory(heapInUse() + 256<<20) // a quarter of the garbage
+	m := NewMemory(heapInUse() + 256<<20) // a quarter of the garbage
 	for range 1000 {
 		garbage = make([]byte, 1<<20)
 		same(t, "check", m.check(replyOf(900_000)), nil)
@@ -66,7 +64,7 @@ func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var used atomic.Int64
 		used.Store(1 << 20)
-		m := newMemory(1 << 20)
+		m := NewMemory(1 << 20)
 		m.inUse = func() int { return int(used.Load()) }
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -102,7 +100,7 @@ func (s *slowStream) SendMsg(any) error {
 func TestLargeMessagesAreNotAllLetThroughAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		m := newMemory(1 << 20)
+		m := NewMemory(1 << 20)
 		m.inUse = func() int { return 0 }
 		var most, now atomic.Int64
 		var streams sync.WaitGroup

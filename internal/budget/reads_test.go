@@ -1,6 +1,4 @@
-// It looks inside: reads wait in virtual time, and how much they take is up to the test.
-
-package server
+package budget
 
 import (
 	"context"
@@ -17,7 +15,7 @@ import (
 const largeValue = 1_000_000
 
 // readers reads so many values of one size, all at once, and returns how many were under way at a time, and how many refused.
-func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused int) {
+func readers(t *testing.T, r *reads, m Memory, number, size int) (most, refused int) {
 	t.Helper()
 	var all sync.WaitGroup
 	var now, peak, denied atomic.Int32
@@ -43,7 +41,7 @@ func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, unlimited := newReads(), newMemory(0)
+		r, unlimited := newReads(), NewMemory(0)
 		at := func(what string, size, want int) {
 			t.Helper()
 			most, _ := readers(t, r, unlimited, 200, size)
@@ -63,7 +61,7 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, full := newReads(), newMemory(1)
+		r, full := newReads(), NewMemory(1)
 		full.inUse = func() int { return largeValue }
 		_, refused := readers(t, r, full, 1, largeValue)
 		same(t, "refused before one is known", refused, 0)

@@ -1,4 +1,4 @@
-package server
+package budget
 
 import (
 	"context"
@@ -20,14 +20,12 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
-// What one caller gets of calls under way, over all its connections.
-const (
-	callConnections = 8    // connections' worth of its long-lived streams
-	fewCalls        = 1024 // whether there is memory or not; over a connection that has few streams, all
-)
+// fewCalls are what one caller gets of calls under way over all its connections, whether there is memory or not; over a connection that has few
+// streams, all.
+const fewCalls = 1024
 
-// callsUnderWay is a limit that no policy sets.
-const callsUnderWay = "calls_under_way"
+// CallsUnderWay is a limit that no policy sets.
+const CallsUnderWay = "calls_under_way"
 
 // How many calls of one caller are turned away in a second, and at once, until its connections are read more slowly.
 const (
@@ -36,30 +34,20 @@ const (
 	longestPause    = 2 * time.Second // before each piece that is read
 )
 
-// calls bounds the calls under way of each caller. It is asked when a call's headers have been read, before anything is made for it: a
+// Calls bounds the calls under way of each caller. It is asked when a call's headers have been read, before anything is made for it: a
 // goroutine for each of a million calls takes more memory than there is, though each would end at once.
-type calls struct {
-	most    int
-	streams int // long-lived, of one connection
-	limits  *caller.Limits
-	memory  memory
-	metrics *Metrics
-	methods map[string]bool // those there are, and whether they are long-lived streams
+type Calls struct {
+	Most    int // of one caller
+	Streams int // long-lived, of one connection
+	Limits  *caller.Limits
+	Memory  Memory
+	Refused func(answer *status.Status, reason string) // is told of each that is turned away
+	methods map[string]bool                            // those there are, and whether they are long-lived streams
 }
 
-func newCalls(options Options, memory memory) *calls {
-	most := callConnections * options.MaxStreams
-	if IsForOne(options.callerAddresses(), options.TLS) {
-		most = math.MaxInt
-	}
-	return &calls{
-		most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics,
-		methods: map[string]bool{},
-	}
-}
-
-// learn notes the methods of a server.
-func (c *calls) learn(server *grpc.Server) {
+// Learn notes the methods of a server, before it serves.
+func (c *Calls) Learn(server *grpc.Server) {
+	c.methods = map[string]bool{}
 	for name, of := range server.GetServiceInfo() {
 		for _, method := range of.Methods {
 			c.methods["/"+name+"/"+method.Name] = method.IsServerStream
@@ -78,9 +66,9 @@ type countedKey struct{}
 
 const neverRuns = time.Second // after the time of a call is over
 
-// begin is grpc-go's tap handle.
-func (c *calls) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
-	slot := slotOf(caller.Of(ctx))
+// Begin is grpc-go's tap handle.
+func (c *Calls) Begin(ctx context.Context, info *tap.Info) (context.Context, error) {
+	slot := SlotOf(caller.Of(ctx))
 	if slot.quota == nil {
 		return ctx, nil
 	}
@@ -96,12 +84,12 @@ func (c *calls) begin(ctx context.Context, info *tap.Info) (context.Context, err
 	return context.WithValue(ctx, countedKey{}, call), nil
 }
 
-func (c *calls) admit(slot *connSlot, identity, method string) error {
+func (c *Calls) admit(slot *Slot, identity, method string) error {
 	streams, known := c.methods[method]
 	if !known {
 		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
 	}
-	quota, most := slot.quota, c.most
+	quota, most := slot.quota, c.Most
 	if most != math.MaxInt && slices.Contains(urgent, method) {
 		most += fewCalls // to let go what the others have is always possible
 	}
@@ -109,9 +97,9 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	var err error
 	switch {
 	case under > int64(most):
-		err = service.QuotaExceeded(callsUnderWay, most, identity, 0)
+		err = service.QuotaExceeded(CallsUnderWay, most, identity, 0)
 	case under > fewCalls && slot.streams.open.Load() > fewStreams:
-		err = c.memory.short()
+		err = c.Memory.short()
 	}
 	if err == nil && streams && quota.turnedAway.owes() {
 		err = c.hopeless(slot, identity, method)
@@ -121,19 +109,19 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	}
 	quota.calls.Add(-1)
 	answer, reason := service.StatusOf(err)
-	c.metrics.refused(answer, reason)
+	c.Refused(answer, reason)
 	return answer.Err()
 }
 
 // hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
-func (c *calls) hopeless(slot *connSlot, identity, method string) error {
-	if slot.streams.open.Load() >= int64(c.streams) {
-		return service.StreamLimit(c.streams)
+func (c *Calls) hopeless(slot *Slot, identity, method string) error {
+	if slot.streams.open.Load() >= int64(c.Streams) {
+		return service.StreamLimit(c.Streams)
 	}
-	if share := c.limits.Of(identity, policy.Streams); slot.quota.streams.open.Load() >= int64(orAny(share)) {
+	if share := c.Limits.Of(identity, policy.Streams); slot.quota.streams.open.Load() >= int64(orAny(share)) {
 		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
 	}
-	most := c.limits.Of(identity, policy.IncompleteRequests)
+	most := c.Limits.Of(identity, policy.IncompleteRequests)
 	if intake := slot.quota.intakeFor(method, most); intake.calls.Load() >= int64(cap(intake.reading)+mostUnread) {
 		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
 	}
@@ -147,7 +135,7 @@ func (c *countedCall) end() {
 }
 
 // TagRPC implements stats.Handler. It is called when a call's goroutine runs.
-func (*calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+func (*Calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 	if call, counted := ctx.Value(countedKey{}).(*countedCall); counted && call.never != nil {
 		call.never.Stop()
 	}
@@ -155,7 +143,7 @@ func (*calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 }
 
 // HandleRPC implements stats.Handler.
-func (*calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
+func (*Calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if _, ended := event.(*stats.End); !ended {
 		return
 	}
@@ -165,9 +153,9 @@ func (*calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
 }
 
 // TagConn implements stats.Handler.
-func (*calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*Calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (*calls) HandleConn(context.Context, stats.ConnStats) {}
+func (*Calls) HandleConn(context.Context, stats.ConnStats) {}
 
 func newTurnedAway() *pace { return newPace(rate.Limit(turnedAway), turnedAwayBurst) }

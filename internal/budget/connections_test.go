@@ -1,6 +1,4 @@
-// It looks inside: connections come and wait in virtual time.
-
-package server
+package budget
 
 import (
 	"context"
@@ -19,20 +17,26 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // newLimiterOf makes a limiter with the limits that hold by default.
-func newLimiterOf(most int, log *zap.Logger) *connLimiter {
-	return newConnLimiter(most, NewLimits(Options{MaxConnections: most}, 0, 0), func(policy.Limit) {}, log)
+func newLimiterOf(most int, log *zap.Logger) *Connections {
+	return NewConnections(most, limitsOf(most), func(policy.Limit) {}, log)
+}
+
+// limitsOf are the limits of one caller where there are so many connections.
+func limitsOf(connections int) *caller.Limits {
+	return caller.NewLimits(policy.Limits{policy.Connections: connections - connections/4, policy.IncompleteRequests: MostIncomplete})
 }
 
 func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.WarnLevel)
 	d := newLimiterOf(8, zap.New(core))
-	var slots []*connSlot
+	var slots []*Slot
 	come := func(identity string) string {
 		v, err := d.enter(nil)
 		if err != nil {
@@ -119,7 +123,7 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
 		began := time.Now()
-		listener := d.slowed(endlessListener{})
+		listener := d.Slowed(endlessListener{})
 		for range refusalsBurst + 100 {
 			_, err := listener.Accept()
 			same(t, "accept", err, nil)
@@ -170,7 +174,7 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
 	t.Parallel()
 	d := newLimiterOf(8, zap.NewNop())
-	var slots []*connSlot
+	var slots []*Slot
 	conns := make([]closing, 5)
 	for i := range conns {
 		slot, err := d.enter(&conns[i])
@@ -234,7 +238,7 @@ func TestALackOfDescriptorsIsToldOnceAMinute(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.ErrorLevel)
-		listener := newLimiterOf(8, zap.New(core)).slowed(exhausted{})
+		listener := newLimiterOf(8, zap.New(core)).Slowed(exhausted{})
 		for range 3 * 60 {
 			if _, err := listener.Accept(); err == nil {
 				t.Fatal("accepted")

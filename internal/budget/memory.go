@@ -1,4 +1,4 @@
-package server
+package budget
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 // smallMessage is what is always sent: a caller that does not read can have no more than a stream's worth of them.
 const smallMessage = 64 << 10
 
-// memory keeps answers from piling up that nobody reads: the transport takes over a message at once, whatever the caller
+// Memory keeps answers from piling up that nobody reads: the transport takes over a message at once, whatever the caller
 // reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
-type memory struct {
+type Memory struct {
 	most  int                // bytes in use
 	inUse func() (bytes int) // now, with garbage
 	live  func() (bytes int) // what the last collection left
@@ -38,8 +38,9 @@ type sending struct {
 	bytes int
 }
 
-func newMemory(most int) memory {
-	return memory{most: most, inUse: heapInUse, live: heapLive, collecting: new(sync.Mutex), collected: new(time.Time), sending: new(sending)}
+// NewMemory allows so many bytes in use; any number if it is 0.
+func NewMemory(most int) Memory {
+	return Memory{most: most, inUse: heapInUse, live: heapLive, collecting: new(sync.Mutex), collected: new(time.Time), sending: new(sending)}
 }
 
 // heapInUse counts what the process has allocated and not freed yet.
@@ -56,12 +57,12 @@ func sampled(name string) int {
 }
 
 // check says whether a message may be sent: errMemoryLimit if it is large and there is no memory for it.
-func (m memory) check(message any) error {
+func (m Memory) check(message any) error {
 	return m.room(proto.Size(message.(proto.Message)))
 }
 
 // room is check for a message of that size.
-func (m memory) room(size int) error {
+func (m Memory) room(size int) error {
 	if m.most == 0 || size <= smallMessage || m.inUse()+size <= m.most {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (m memory) room(size int) error {
 
 // reserve counts a stream's message of that size, which is about to be sent, until it has been: errMemoryLimit if it is large and there is no
 // memory for it beside the others.
-func (m memory) reserve(size int) (sent func(), err error) {
+func (m Memory) reserve(size int) (sent func(), err error) {
 	if m.most == 0 || size <= smallMessage {
 		return func() {}, nil
 	}
@@ -90,7 +91,7 @@ func (m memory) reserve(size int) (sent func(), err error) {
 }
 
 // count counts a message if there is memory for it.
-func (m memory) count(size int) bool {
+func (m Memory) count(size int) bool {
 	m.sending.mu.Lock()
 	defer m.sending.mu.Unlock()
 	if m.inUse()+m.sending.bytes+size > m.most {
@@ -101,7 +102,7 @@ func (m memory) count(size int) bool {
 }
 
 // collect has garbage collected, which counts as in use until then, but not again and again.
-func (m memory) collect() {
+func (m Memory) collect() {
 	m.collecting.Lock()
 	defer m.collecting.Unlock()
 	if time.Since(*m.collected) > time.Second {
@@ -112,7 +113,7 @@ func (m memory) collect() {
 
 // spare says whether there is memory for more of somebody who has much: errMemoryLimit if what is in use after a collection is more than the
 // most.
-func (m memory) spare() error {
+func (m Memory) spare() error {
 	if m.most == 0 || m.inUse() <= m.most {
 		return nil
 	}
@@ -123,21 +124,22 @@ func (m memory) spare() error {
 }
 
 // short is spare without a collection.
-func (m memory) short() error {
+func (m Memory) short() error {
 	if m.most == 0 || min(m.inUse(), m.live()) <= m.most {
 		return nil
 	}
 	return service.MemoryLimit(m.most)
 }
 
-func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+// Unary is an interceptor: it gives a large answer only while there is memory for it.
+func (m Memory) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 	answer := func() (bytes int, err error) {
 		if reply, err = handler(ctx, request); err != nil {
 			return 0, err
 		}
 		return proto.Size(reply.(proto.Message)), m.check(reply)
 	}
-	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && readingMethods[info.FullMethod] {
+	if quota := SlotOf(caller.Of(ctx)).quota; quota != nil && readingMethods[info.FullMethod] {
 		return reply, quota.reads.do(ctx, m, answer)
 	}
 	_, err = answer()
@@ -147,7 +149,8 @@ func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 // readingMethods answer with a value as large as there may be.
 var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true}
 
-func (m memory) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// Stream is an interceptor: it has large messages wait for memory.
+func (m Memory) Stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return handler(server, sparing{stream, m})
 }
 
@@ -155,7 +158,7 @@ func (m memory) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServe
 type sparing struct {
 	grpc.ServerStream
 
-	memory memory
+	memory Memory
 }
 
 // SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: whoever sends

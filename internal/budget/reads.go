@@ -1,4 +1,4 @@
-package server
+package budget
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type reads struct {
 func newReads() *reads { return &reads{usual: firstRead} }
 
 // do reads a value when it is the caller's turn, unless a large one is foreseen for which there is no memory.
-func (r *reads) do(ctx context.Context, memory memory, value func() (bytes int, err error)) error {
+func (r *reads) do(ctx context.Context, memory Memory, value func() (bytes int, err error)) error {
 	counted, err := r.enter(ctx)
 	if err != nil {
 		return err

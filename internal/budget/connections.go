@@ -1,7 +1,10 @@
-package server
+// Package budget bounds what one caller may take of a sidecar: connections, calls, streams, requests that have not come, bytes, and what it
+// does in a second.
+package budget
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -19,12 +22,12 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
-// A connLimiter lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
+// Connections lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
 // for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out, and only so many in a
 // second, so that it does not keep the sidecar busy with greetings. Those that have not shown yet whose they are have places of their own, so
 // that they take none from anybody, and the oldest of them makes room for the newest, since a caller shows it at once; some places are kept
 // for root and the sidecar's own user.
-type connLimiter struct {
+type Connections struct {
 	most, greetings, kept int
 	limits                *caller.Limits // of one caller
 	refused               func(limit policy.Limit)
@@ -45,10 +48,10 @@ type connLimiter struct {
 
 var errTooManyConnections = errors.New("too many connections")
 
-// newConnLimiter makes one, which lets any number in if most is 0, and tells of limits of callers that were reached.
-func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit), log *zap.Logger) *connLimiter {
+// NewConnections makes one, which lets any number in if most is 0, and tells of limits of callers that were reached.
+func NewConnections(most int, limits *caller.Limits, refused func(policy.Limit), log *zap.Logger) *Connections {
 	most = orAny(most)
-	return &connLimiter{
+	return &Connections{
 		most: most, greetings: most - most/2, kept: most / keptIn, limits: limits, refused: refused, log: log,
 		quotas:   map[string]*callerQuota{},
 		refusals: newPace(refusals, refusalsBurst), evictions: newPace(evictions, evictions), warnings: rate.NewLimiter(warnings, warningsBurst),
@@ -59,15 +62,15 @@ func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit),
 // keptIn so many connections one is kept for root and the sidecar's own user.
 const keptIn = 50
 
-// slowed keeps connections waiting in the listener's backlog while many have to be refused.
-func (l *connLimiter) slowed(listener net.Listener) net.Listener {
+// Slowed keeps connections waiting in the listener's backlog while many have to be refused.
+func (l *Connections) Slowed(listener net.Listener) net.Listener {
 	return slowListener{listener, l}
 }
 
 type slowListener struct {
 	net.Listener
 
-	limiter *connLimiter
+	limiter *Connections
 }
 
 // Accept implements net.Listener. The servers try again after an error, and say nothing.
@@ -128,9 +131,9 @@ func newCallerQuota() *callerQuota {
 	}
 }
 
-// A connSlot is the place of one connection that was let in.
-type connSlot struct {
-	limiter *connLimiter  // nil where any number is let in
+// A Slot is the place of one connection that was let in.
+type Slot struct {
+	limiter *Connections  // nil where any number is let in
 	quota   *callerQuota  // under its lock, as are place and over; nil until the caller is known
 	silent  io.Closer     // the connection, if it has to show yet whose it is
 	place   *list.Element // among the silent ones, while it is one
@@ -140,17 +143,27 @@ type connSlot struct {
 	pace    *pace
 }
 
-// slotOf is the place of the connection over which a call is made.
-func slotOf(from caller.Caller) *connSlot {
-	if slot, ok := from.Slot.(*connSlot); ok {
+// SlotOf is the place of the connection over which a call is made.
+func SlotOf(from caller.Caller) *Slot {
+	if slot, ok := from.Slot.(*Slot); ok {
 		return slot
 	}
-	return &connSlot{} // of a call that came over no connection
+	return &Slot{} // of a call that came over no connection
 }
 
+// TurnedAway notes that a call of the caller was refused for what it takes.
+func (s *Slot) TurnedAway() {
+	if s.quota != nil {
+		s.quota.turnedAway.count()
+	}
+}
+
+// Withdrawn notes the end of a call, if it was taken back or had no time.
+func (s *Slot) Withdrawn(ctx context.Context) { s.pace.withdrawn(ctx) }
+
 // enter lets a connection in before it is known whose it is; silent is one that has to show it, else nil. The slot must be left.
-func (l *connLimiter) enter(silent io.Closer) (*connSlot, error) {
-	made := &connSlot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst), silent: silent}
+func (l *Connections) enter(silent io.Closer) (*Slot, error) {
+	made := &Slot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst), silent: silent}
 	if l == nil {
 		return made, nil
 	}
@@ -162,14 +175,14 @@ func (l *connLimiter) enter(silent io.Closer) (*connSlot, error) {
 	if silent != nil {
 		made.place = l.silent.PushBack(made)
 		if l.silent.Len() > l.greetings {
-			l.evict(l.silent.Front().Value.(*connSlot))
+			l.evict(l.silent.Front().Value.(*Slot))
 		}
 	}
 	return made, nil
 }
 
 // evict closes a silent connection. It is locked.
-func (l *connLimiter) evict(s *connSlot) {
+func (l *Connections) evict(s *Slot) {
 	l.evictions.count()
 	l.told("half of max-connections, before it is known whose they are", l.greetings, "")
 	s.over = true
@@ -177,11 +190,11 @@ func (l *connLimiter) evict(s *connSlot) {
 	_ = s.silent.Close() // its handshake fails
 }
 
-// admit is enter for a handshake.
-func (l *connLimiter) admit(silent io.Closer) (caller.Slot, error) { return l.enter(silent) }
+// Admit is enter for a handshake.
+func (l *Connections) Admit(silent io.Closer) (caller.Slot, error) { return l.enter(silent) }
 
 // Identify says whose connection it is, and returns when it may be greeted.
-func (s *connSlot) Identify(identity string) error {
+func (s *Slot) Identify(identity string) error {
 	if s.limiter == nil {
 		return nil
 	}
@@ -193,7 +206,7 @@ func (s *connSlot) Identify(identity string) error {
 }
 
 // Pace returns when the connection may be read.
-func (s *connSlot) Pace() {
+func (s *Slot) Pace() {
 	s.pace.keep()
 	if s.quota != nil {
 		s.quota.turnedAway.keepFor(longestPause)
@@ -201,7 +214,7 @@ func (s *connSlot) Pace() {
 }
 
 // queue says how long the connection has to wait.
-func (s *connSlot) queue(identity string) (time.Duration, error) {
+func (s *Slot) queue(identity string) (time.Duration, error) {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +248,7 @@ func isOwn(identity string) bool {
 }
 
 // quota is the caller of that name. It is locked.
-func (l *connLimiter) quota(identity string) *callerQuota {
+func (l *Connections) quota(identity string) *callerQuota {
 	if known := l.quotas[identity]; known != nil {
 		return known
 	}
@@ -250,14 +263,14 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 }
 
 // refuse tells the log once if many are refused one after the other. It is locked.
-func (l *connLimiter) refuse(limit string, most int, identity string) error {
+func (l *Connections) refuse(limit string, most int, identity string) error {
 	l.told(limit, most, identity)
 	l.refusals.count()
 	return errTooManyConnections
 }
 
 // told counts a connection that is refused or closed, and warns. It is locked.
-func (l *connLimiter) told(limit string, most int, identity string) {
+func (l *Connections) told(limit string, most int, identity string) {
 	if !l.shut && l.warnings.Allow() {
 		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("max", most), zap.String("caller", identity))
 	}
@@ -265,15 +278,15 @@ func (l *connLimiter) told(limit string, most int, identity string) {
 	l.sum++
 }
 
-// count says how many connections are open, and how many were refused so far.
-func (l *connLimiter) count() (open, refused int) {
+// Count says how many connections are open, and how many were refused so far.
+func (l *Connections) Count() (open, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open, l.sum
 }
 
 // Leave frees the slot, once.
-func (s *connSlot) Leave() {
+func (s *Slot) Leave() {
 	l := s.limiter
 	if l == nil {
 		return
@@ -292,7 +305,7 @@ func (s *connSlot) Leave() {
 }
 
 // shown is of a connection that is silent no longer. It is locked.
-func (l *connLimiter) shown(s *connSlot) {
+func (l *Connections) shown(s *Slot) {
 	if s.place != nil {
 		l.silent.Remove(s.place)
 		s.place = nil

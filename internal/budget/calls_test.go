@@ -1,6 +1,4 @@
-// It looks inside: calls begin and end in virtual time, without a connection.
-
-package server
+package budget
 
 import (
 	"context"
@@ -13,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -22,7 +21,7 @@ import (
 // A tapped is where calls of one caller begin.
 type tapped struct {
 	t     *testing.T
-	calls *calls
+	calls *Calls
 	from  context.Context
 }
 
@@ -34,8 +33,8 @@ const (
 func newTapped(t *testing.T, most int) (one, other tapped) {
 	t.Helper()
 	limiter := newLimiterOf(10, zap.NewNop())
-	of := &calls{
-		most: most, streams: 1, limits: NewLimits(Options{}, 0, 0), metrics: NewMetrics(),
+	of := &Calls{
+		Most: most, Streams: 1, Limits: limitsOf(0), Refused: func(*status.Status, string) {},
 		methods: map[string]bool{tappedUnary: false, tappedStream: true},
 	}
 	from := func(identity string) context.Context {
@@ -48,7 +47,7 @@ func newTapped(t *testing.T, most int) (one, other tapped) {
 }
 
 func (c tapped) begin(ctx context.Context, method string) (context.Context, string) {
-	ctx, err := c.calls.begin(ctx, &tap.Info{FullMethodName: method, Header: metadata.MD{}})
+	ctx, err := c.calls.Begin(ctx, &tap.Info{FullMethodName: method, Header: metadata.MD{}})
 	return ctx, outcome(err)
 }
 
@@ -101,7 +100,7 @@ func TestWhoIsTurnedAwayAgainAndAgainIsReadSlowly(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		one, other := newTapped(t, math.MaxInt-1)
-		slot := slotOf(caller.Of(one.from))
+		slot := SlotOf(caller.Of(one.from))
 		slot.streams.open.Add(1)
 		same(t, "a stream too many at first", one.call(tappedStream), "OK") // to be told by its interceptor
 		for range turnedAwayBurst + turnedAway {
@@ -112,7 +111,7 @@ func TestWhoIsTurnedAwayAgainAndAgainIsReadSlowly(t *testing.T) {
 		slot.Pace()
 		same(t, "wait", time.Since(began).Round(100*time.Millisecond), time.Second)
 		began = time.Now()
-		slotOf(caller.Of(other.from)).Pace()
+		SlotOf(caller.Of(other.from)).Pace()
 		same(t, "another caller's", time.Since(began), 0*time.Second)
 	})
 }

@@ -1,4 +1,4 @@
-package server
+package budget
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
@@ -23,10 +22,10 @@ import (
 
 // What one caller may have of requests that have not come as a whole, over all its connections.
 const (
-	mostIncomplete = 64               // that are read at once, each of which may take as much memory as the longest message
+	MostIncomplete = 64               // that are read at once, each of which may take as much memory as the longest message
 	urgentIn       = 4                // a quarter as many beside them, of the calls that keep and let go what the caller has
 	mostUnread     = 1024             // that wait for their turn, each of which may take as much as the window of a stream
-	longestRequest = 10 * time.Second // from a call's headers to the end of its request
+	LongestRequest = 10 * time.Second // from a call's headers to the end of its request
 )
 
 // An intake is where one caller's requests come in. Nothing of a request is read before its turn.
@@ -39,7 +38,7 @@ type intake struct {
 func newIntake(most int) *intake { return &intake{reading: make(chan struct{}, most)} }
 
 // enter waits for the turn of a call. Whoever was admitted leaves.
-func (i *intake) enter(ctx context.Context, identity string, memory memory) error {
+func (i *intake) enter(ctx context.Context, identity string, memory Memory) error {
 	if most := cap(i.reading) + mostUnread; i.calls.Add(1) > int64(most) {
 		i.calls.Add(-1)
 		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
@@ -51,7 +50,7 @@ func (i *intake) enter(ctx context.Context, identity string, memory memory) erro
 	return err
 }
 
-func (i *intake) turn(ctx context.Context, identity string, memory memory) error {
+func (i *intake) turn(ctx context.Context, identity string, memory Memory) error {
 	select {
 	case i.reading <- struct{}{}:
 		return nil
@@ -60,7 +59,7 @@ func (i *intake) turn(ctx context.Context, identity string, memory memory) error
 	if err := memory.spare(); err != nil {
 		return err
 	}
-	late := time.NewTimer(longestRequest)
+	late := time.NewTimer(LongestRequest)
 	defer late.Stop()
 	select {
 	case i.reading <- struct{}{}:
@@ -86,12 +85,12 @@ type rawStream interface {
 //nolint:forbidigo // gRPC's own answer to an encoding that is not known, which has no reason of ours
 var errCompressed = status.Error(codes.Unimplemented, "compressed requests are not accepted: send them without grpc-encoding")
 
-// A reception reads requests for their callers: uncompressed ones, so many at a time, each within a time.
-type reception struct {
-	limits   *caller.Limits
-	memory   memory
-	metrics  *Metrics
-	complete time.Duration
+// A Reception reads requests for their callers: uncompressed ones, so many at a time, each within a time.
+type Reception struct {
+	Limits   *caller.Limits
+	Memory   Memory
+	Complete time.Duration                                       // what a request has to come
+	Told     func(ctx context.Context, err error) *status.Status // what the caller is told of an error that no interceptor meets
 }
 
 // urgent are the methods with which callers keep what they have and let it go. Their requests wait for no others.
@@ -105,7 +104,7 @@ var urgent = []string{
 }
 
 // read reads the first request of a call.
-func (r reception) read(ctx context.Context, method string, read func() error) error {
+func (r Reception) read(ctx context.Context, method string, read func() error) error {
 	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
 	if !ok {
 		return read()
@@ -114,16 +113,16 @@ func (r reception) read(ctx context.Context, method string, read func() error) e
 		return errCompressed
 	}
 	from := caller.Of(ctx)
-	quota := slotOf(from).quota
+	quota := SlotOf(from).quota
 	if quota == nil {
 		return read()
 	}
-	intake := quota.intakeFor(method, r.limits.Of(from.Identity, policy.IncompleteRequests))
-	if err := intake.enter(ctx, from.Identity, r.memory); err != nil {
-		return r.told(ctx, err).Err()
+	intake := quota.intakeFor(method, r.Limits.Of(from.Identity, policy.IncompleteRequests))
+	if err := intake.enter(ctx, from.Identity, r.Memory); err != nil {
+		return r.Told(ctx, err).Err()
 	}
 	defer intake.leave()
-	late := time.AfterFunc(r.complete, func() { _ = raw.WriteStatus(r.told(ctx, tooSlow(r.complete, from))) }) // fails for who has gone
+	late := time.AfterFunc(r.Complete, func() { _ = raw.WriteStatus(r.Told(ctx, tooSlow(r.Complete, from))) }) // fails for who has gone
 	if err := read(); late.Stop() {
 		return err
 	}
@@ -131,13 +130,13 @@ func (r reception) read(ctx context.Context, method string, read func() error) e
 }
 
 // readOn reads a further request of a stream. So many streams of one caller may be open for one at a time.
-func (r reception) readOn(ctx context.Context, read func() error) error {
+func (r Reception) readOn(ctx context.Context, read func() error) error {
 	from := caller.Of(ctx)
-	quota := slotOf(from).quota
+	quota := SlotOf(from).quota
 	if quota == nil {
 		return read()
 	}
-	if most := r.limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
+	if most := r.Limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
 		quota.talks.Add(-1)
 		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, from.Identity, 0)
 	}
@@ -145,11 +144,11 @@ func (r reception) readOn(ctx context.Context, read func() error) error {
 	return read()
 }
 
-// requestSeconds is the limit that no policy sets.
-const requestSeconds = "request_seconds"
+// RequestSeconds is the limit that no policy sets.
+const RequestSeconds = "request_seconds"
 
 func tooSlow(most time.Duration, from caller.Caller) error {
-	return service.QuotaExceeded(requestSeconds, int(most/time.Second), from.Identity, 0)
+	return service.QuotaExceeded(RequestSeconds, int(most/time.Second), from.Identity, 0)
 }
 
 // errTooSlow ends a call whose caller has its status already.
@@ -157,21 +156,15 @@ func tooSlow(most time.Duration, from caller.Caller) error {
 //nolint:forbidigo // nobody is told of it
 var errTooSlow = status.Error(codes.ResourceExhausted, "the request did not come in time")
 
-// told is what the caller is told of an error that the interceptors do not meet, as they would tell it.
-func (r reception) told(ctx context.Context, err error) *status.Status {
-	answer, reason := service.StatusOf(err)
-	if reason != "" {
-		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonTrailer, reason)) // fails only for a call that has ended
-		r.metrics.refused(answer, reason)
-	}
-	return answer
+// Registrar has the requests of the services that register with it read by the reception.
+func (r Reception) Registrar(registrar grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+	return receptionist{registrar, r}
 }
 
-// A receptionist has the requests of the services that register with it read by a reception.
 type receptionist struct {
 	grpc.ServiceRegistrar
 
-	reception reception
+	reception Reception
 }
 
 // RegisterService implements grpc.ServiceRegistrar. Streams are read by the interceptor.
@@ -190,16 +183,17 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 	r.ServiceRegistrar.RegisterService(&watched, handlers)
 }
 
-func (r reception) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// Stream is an interceptor.
+func (r Reception) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return handler(server, &receivedStream{ServerStream: stream, reception: r, method: info.FullMethod})
 }
 
-// A receivedStream has its first request read by a reception. Further ones, which only callers of streams in both directions send, have
+// A receivedStream has its first request read by a Reception. Further ones, which only callers of streams in both directions send, have
 // any time and take no place of the others.
 type receivedStream struct {
 	grpc.ServerStream
 
-	reception reception
+	reception Reception
 	method    string
 	begun     bool
 }
