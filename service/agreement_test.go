@@ -86,21 +86,22 @@ func (s *scene) awaits(from callers, agreement string) string {
 
 func TestParticipantsThatAllVoteAreToldCommitAndSoIsWhoeverAsksLater(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.callers
-	id := s.begun(c, "a", "b")
-	first := s.voting(c, id, "a", "")
-	first.sees("voted")
-	same(t, "before", s.agreementsOf(c), id+" [a b] 100 [a] DECISION_UNSPECIFIED")
-	second := s.voting(c, id, "b", "")
-	second.sees("voted", "DECISION_COMMIT", "OK")
-	first.sees("DECISION_COMMIT", "OK")
-	same(t, "await", s.awaits(c, id), "DECISION_COMMIT")
-	aborted, err := c.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
-	s.must(err)
-	same(t, "abort", aborted.GetDecision(), agreementv1.Decision_DECISION_COMMIT)
-	s.voting(c, id, "a", "").sees("voted", "DECISION_COMMIT", "OK")
-	same(t, "after", s.agreementsOf(c), id+" [a b] 100 [] DECISION_COMMIT")
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.callers
+		id := s.begun(c, "a", "b")
+		first := s.voting(c, id, "a", "")
+		first.sees("voted")
+		same(t, "before", s.agreementsOf(c), id+" [a b] 100 [a] DECISION_UNSPECIFIED")
+		second := s.voting(c, id, "b", "")
+		second.sees("voted", "DECISION_COMMIT", "OK")
+		first.sees("DECISION_COMMIT", "OK")
+		same(t, "await", s.awaits(c, id), "DECISION_COMMIT")
+		aborted, err := c.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
+		s.must(err)
+		same(t, "abort", aborted.GetDecision(), agreementv1.Decision_DECISION_COMMIT)
+		s.voting(c, id, "a", "").sees("voted", "DECISION_COMMIT", "OK")
+		same(t, "after", s.agreementsOf(c), id+" [a b] 100 [] DECISION_COMMIT")
+	})
 }
 
 // agreementsOf is what Get shows.
@@ -159,21 +160,22 @@ func TestAParticipantThatIsLostOrLeavesIsAbortForAll(t *testing.T) {
 
 func TestAVoteIsToldThatContactIsLostAndBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	id := s.begun(s.callers, "a", "b")
-	lease := s.open(s.callers, &leasev1.OpenRequest{Ttl: lasting(time.Minute)})
-	first := s.voting(s.callers, id, "a", lease.id)
-	first.sees("voted")
-	lease.session.Suspend()
-	first.sees("suspended")
-	lease.session.Resume()
-	next := first.next()
-	for next == "suspended" {
-		next = first.next()
-	}
-	same(t, "event", next, "resumed")
-	s.voting(s.callers, id, "b", "").sees("voted", "DECISION_COMMIT", "OK")
-	first.sees("DECISION_COMMIT", "OK")
+	virtually(t, func(t *testing.T, s *scene) {
+		id := s.begun(s.callers, "a", "b")
+		lease := s.open(s.callers, &leasev1.OpenRequest{Ttl: lasting(time.Minute)})
+		first := s.voting(s.callers, id, "a", lease.id)
+		first.sees("voted")
+		lease.session.Suspend()
+		first.sees("suspended")
+		lease.session.Resume()
+		next := first.next()
+		for next == "suspended" {
+			next = first.next()
+		}
+		same(t, "event", next, "resumed")
+		s.voting(s.callers, id, "b", "").sees("voted", "DECISION_COMMIT", "OK")
+		first.sees("DECISION_COMMIT", "OK")
+	})
 }
 
 // manyBytes are names of 200 bytes each.
@@ -186,39 +188,40 @@ func manyBytes(count int) (all []string) {
 
 func TestAgreementsAreRefusedWhoseFieldsBreakRules(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	minute := durationpb.New(time.Minute)
-	for want, request := range map[string]*agreementv1.BeginRequest{
-		"name":         {Name: "..", Participants: []string{"a"}, Timeout: minute},
-		"participants": {Name: "transfers", Timeout: minute},
-		"timeout":      {Name: "transfers", Participants: []string{"a"}, Timeout: durationpb.New(time.Hour + 1)},
-		"value":        {Name: "transfers", Participants: []string{"a"}, Timeout: minute, Value: make([]byte, 4097)},
-	} {
-		_, err := s.agreements.Begin(s.context(), request)
-		same(t, want, outcome(err), "InvalidArgument INVALID_FIELD "+want)
-	}
-	for _, request := range []*agreementv1.BeginRequest{
-		{Name: "transfers", Participants: []string{"a", "a"}, Timeout: minute},
-		{Name: "transfers", Participants: []string{"a/b"}, Timeout: minute},
-		{Name: "transfers", Participants: make([]string, 33), Timeout: minute},
-		{Name: "transfers", Participants: manyBytes(21), Timeout: minute},
-		{Name: "transfers", Participants: []string{"a"}},
-	} {
-		_, err := s.agreements.Begin(s.context(), request)
-		same(t, "refused", strings.HasPrefix(outcome(err), "InvalidArgument INVALID_FIELD"), true)
-	}
-	id := s.begun(s.callers, "a")
-	s.voting(s.callers, id, "b", "").sees("InvalidArgument INVALID_FIELD participant")
-	s.voting(s.callers, "", "a", "").sees("InvalidArgument INVALID_FIELD agreement")
-	forget := &agreementv1.ForgetRequest{Name: "transfers", Agreement: id}
-	_, err := s.agreements.Forget(s.context(), forget)
-	same(t, "forget of what is not decided", outcome(err), "FailedPrecondition PRECONDITION_FAILED")
-	_, err = s.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
-	s.must(err)
-	_, err = s.agreements.Forget(s.context(), forget)
-	s.must(err)
-	s.voting(s.callers, id, "a", "").sees("NotFound AGREEMENT_NOT_FOUND")
-	same(t, "await", s.awaits(s.callers, id), "NotFound AGREEMENT_NOT_FOUND")
+	virtually(t, func(t *testing.T, s *scene) {
+		minute := durationpb.New(time.Minute)
+		for want, request := range map[string]*agreementv1.BeginRequest{
+			"name":         {Name: "..", Participants: []string{"a"}, Timeout: minute},
+			"participants": {Name: "transfers", Timeout: minute},
+			"timeout":      {Name: "transfers", Participants: []string{"a"}, Timeout: durationpb.New(time.Hour + 1)},
+			"value":        {Name: "transfers", Participants: []string{"a"}, Timeout: minute, Value: make([]byte, 4097)},
+		} {
+			_, err := s.agreements.Begin(s.context(), request)
+			same(t, want, outcome(err), "InvalidArgument INVALID_FIELD "+want)
+		}
+		for _, request := range []*agreementv1.BeginRequest{
+			{Name: "transfers", Participants: []string{"a", "a"}, Timeout: minute},
+			{Name: "transfers", Participants: []string{"a/b"}, Timeout: minute},
+			{Name: "transfers", Participants: make([]string, 33), Timeout: minute},
+			{Name: "transfers", Participants: manyBytes(21), Timeout: minute},
+			{Name: "transfers", Participants: []string{"a"}},
+		} {
+			_, err := s.agreements.Begin(s.context(), request)
+			same(t, "refused", strings.HasPrefix(outcome(err), "InvalidArgument INVALID_FIELD"), true)
+		}
+		id := s.begun(s.callers, "a")
+		s.voting(s.callers, id, "b", "").sees("InvalidArgument INVALID_FIELD participant")
+		s.voting(s.callers, "", "a", "").sees("InvalidArgument INVALID_FIELD agreement")
+		forget := &agreementv1.ForgetRequest{Name: "transfers", Agreement: id}
+		_, err := s.agreements.Forget(s.context(), forget)
+		same(t, "forget of what is not decided", outcome(err), "FailedPrecondition PRECONDITION_FAILED")
+		_, err = s.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
+		s.must(err)
+		_, err = s.agreements.Forget(s.context(), forget)
+		s.must(err)
+		s.voting(s.callers, id, "a", "").sees("NotFound AGREEMENT_NOT_FOUND")
+		same(t, "await", s.awaits(s.callers, id), "NotFound AGREEMENT_NOT_FOUND")
+	})
 }
 
 // A vote that may have been sent is not said to be nothing.

@@ -19,85 +19,89 @@ func (s *scene) drain(timeout time.Duration) <-chan error {
 
 func TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	alone := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"})
-	waiter := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	waiter.sees("queued 1")
-	watch := s.watch("orders")
-	watch.sees("1 + 1")
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		alone := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"})
+		waiter := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		waiter.sees("queued 1")
+		watch := s.watch("orders")
+		watch.sees("1 + 1")
 
-	drained := s.drain(10 * time.Second)
-	waiter.sees("Unavailable SIDECAR_STOPPING")
-	watch.skips("1 + 0", "Unavailable SIDECAR_STOPPING")
-	for _, held := range []*acquiring{holder, alone} {
-		held.sees("asked by sidekeeper the sidecar is stopping")
-		grace := held.last.GetRevocationRequested().GetGrace().AsDuration()
-		if grace <= 0 || grace > 10*time.Second {
-			t.Errorf("grace %v of a drain of 10 s", grace)
+		drained := s.drain(10 * time.Second)
+		waiter.sees("Unavailable SIDECAR_STOPPING")
+		watch.skips("1 + 0", "Unavailable SIDECAR_STOPPING")
+		for _, held := range []*acquiring{holder, alone} {
+			held.sees("asked by sidekeeper the sidecar is stopping")
+			grace := held.last.GetRevocationRequested().GetGrace().AsDuration()
+			if grace <= 0 || grace > 10*time.Second {
+				t.Errorf("grace %v of a drain of 10 s", grace)
+			}
 		}
-	}
-	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "more"}).sees("Unavailable SIDECAR_STOPPING")
-	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "more", LeaseId: lease.id}).sees("Unavailable SIDECAR_STOPPING")
-	same(t, "Check", s.checked(s.callers, holder.hold), "held")
-	holder.sees("Aborted SIDECAR_STOPPING")
-	alone.sees("Aborted SIDECAR_STOPPING")
-	lease.sees("Aborted SIDECAR_STOPPING")
-	s.must(<-drained)
-	same(t, "contenders", s.contenders("orders")+s.contenders("others"), 0)
-	same(t, "Check", s.checked(s.callers, holder.hold), "SIDECAR_STOPPING")
-	same(t, "Check of the lease", s.checkedLease(lease.id), "Aborted SIDECAR_STOPPING")
+		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "more"}).sees("Unavailable SIDECAR_STOPPING")
+		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "more", LeaseId: lease.id}).sees("Unavailable SIDECAR_STOPPING")
+		same(t, "Check", s.checked(s.callers, holder.hold), "held")
+		holder.sees("Aborted SIDECAR_STOPPING")
+		alone.sees("Aborted SIDECAR_STOPPING")
+		lease.sees("Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+		same(t, "contenders", s.contenders("orders")+s.contenders("others"), 0)
+		same(t, "Check", s.checked(s.callers, holder.hold), "SIDECAR_STOPPING")
+		same(t, "Check of the lease", s.checkedLease(lease.id), "Aborted SIDECAR_STOPPING")
+	}, short)
 }
 
 func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	drained := s.drain(time.Hour)
-	holder.sees("asked by sidekeeper the sidecar is stopping")
-	_, err := s.Release(s.context(), &lockv1.ReleaseRequest{HoldId: holder.hold})
-	s.must(err)
-	holder.sees("OK")
-	lease.sees("Aborted SIDECAR_STOPPING")
-	s.must(<-drained)
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		drained := s.drain(time.Hour)
+		holder.sees("asked by sidekeeper the sidecar is stopping")
+		_, err := s.Release(s.context(), &lockv1.ReleaseRequest{HoldId: holder.hold})
+		s.must(err)
+		holder.sees("OK")
+		lease.sees("Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+	})
 }
 
 func TestAMemberHoldsNoDrainUp(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	member := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
-	member.sees("joined")
-	began := time.Now()
-	_, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id}) // as clients do
-	s.must(err)
-	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	drained := s.drain(time.Hour)
-	holder.sees("asked by sidekeeper the sidecar is stopping")
-	same(t, "members while somebody holds a lock", s.inside(), "a")
-	holder.cancel()
-	member.sees("Aborted SIDECAR_STOPPING")
-	s.must(<-drained)
-	same(t, "members", s.inside(), "")
-	if lasted := time.Since(began); lasted > 10*time.Second {
-		t.Errorf("the drain lasted %v", lasted)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		member := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
+		member.sees("joined")
+		began := time.Now()
+		_, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id}) // as clients do
+		s.must(err)
+		holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		drained := s.drain(time.Hour)
+		holder.sees("asked by sidekeeper the sidecar is stopping")
+		same(t, "members while somebody holds a lock", s.inside(), "a")
+		holder.cancel()
+		member.sees("Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+		same(t, "members", s.inside(), "")
+		if lasted := time.Since(began); lasted > 10*time.Second {
+			t.Errorf("the drain lasted %v", lasted)
+		}
+	}, long)
 }
 
 func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	silent, fallSilent := s.dialSilent()
-	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
-	fallSilent()
-	s.awaitEnd(a.hold)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0), context.DeadlineExceeded)
-	same(t, "contenders", s.contenders("orders"), 1)
-	s.ensemble.memory.Close() // nobody waits for the silent one here
+	virtually(t, func(t *testing.T, s *scene) {
+		silent, fallSilent := s.dialSilent()
+		a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
+		fallSilent()
+		s.awaitEnd(a.hold)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0), context.DeadlineExceeded)
+		same(t, "contenders", s.contenders("orders"), 1)
+		s.ensemble.memory.Close() // nobody waits for the silent one here
+	}, long)
 }
 
 // A caller that is frozen when its sidecar stops finds its lock valid when it goes on: it has been told so.

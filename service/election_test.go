@@ -218,64 +218,66 @@ func TestAnElectionIsTheLockOfItsName(t *testing.T) {
 
 func TestALeaderIsToldOfContactAndOfItsEnd(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	leader := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "a", LeaseId: lease.id})
-	leader.sees("elected")
-	lease.session.Suspend()
-	leader.sees("suspended")
-	lease.session.Resume()
-	for next := leader.next(); next != "resumed"; next = leader.next() {
-		same(t, "before contact is back", next, "suspended")
-	}
-	lease.session.Expire()
-	leader.comesTo("Aborted LEASE_LOST")
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		leader := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "a", LeaseId: lease.id})
+		leader.sees("elected")
+		lease.session.Suspend()
+		leader.sees("suspended")
+		lease.session.Resume()
+		for next := leader.next(); next != "resumed"; next = leader.next() {
+			same(t, "before contact is back", next, "suspended")
+		}
+		lease.session.Expire()
+		leader.comesTo("Aborted LEASE_LOST")
+	})
 }
 
 func TestAProclaimedValueIsShownAsLongAsTheTermLasts(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	leader := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "a", Value: "one"})
-	leader.sees("elected")
-	term := leader.ticket.GetFencingToken()
-	watch := s.observe()
-	watch.sees(fmt.Sprintf("a in term %d: one", term))
-	same(t, "Proclaim", s.proclaim(leader.ticket, "two"), "OK")
-	watch.sees(fmt.Sprintf("a in term %d: two", term))
-	same(t, "Proclaim again", s.proclaim(leader.ticket, "two"), "OK")
+	virtually(t, func(t *testing.T, s *scene) {
+		leader := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "a", Value: "one"})
+		leader.sees("elected")
+		term := leader.ticket.GetFencingToken()
+		watch := s.observe()
+		watch.sees(fmt.Sprintf("a in term %d: one", term))
+		same(t, "Proclaim", s.proclaim(leader.ticket, "two"), "OK")
+		watch.sees(fmt.Sprintf("a in term %d: two", term))
+		same(t, "Proclaim again", s.proclaim(leader.ticket, "two"), "OK")
 
-	_, err := s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "upgrade"})
-	s.must(err)
-	leader.sees(`yield to "": upgrade false`)
-	same(t, "Proclaim by who is asked to yield", s.proclaim(leader.ticket, "three"), "OK")
-	same(t, "still asked", s.leader().GetYieldRequested(), true)
-	same(t, "value", s.leader().GetValue(), "three")
+		_, err := s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "upgrade"})
+		s.must(err)
+		leader.sees(`yield to "": upgrade false`)
+		same(t, "Proclaim by who is asked to yield", s.proclaim(leader.ticket, "three"), "OK")
+		same(t, "still asked", s.leader().GetYieldRequested(), true)
+		same(t, "value", s.leader().GetValue(), "three")
 
-	overwrite := func() string {
-		s.must(s.ensemble.memory.Set("/locks/orders/"+s.ensemble.memory.Names("/locks/orders")[0], []byte("__REVOKE__")))
-		s.awaitStandings("a:") // its sidecar says again who it is
-		return s.leader().GetValue()
-	}
-	shown := overwrite()
-	for range 20 { // its sidecar may not have seen that it was proclaimed
-		if shown == "three" {
-			break
+		overwrite := func() string {
+			s.must(s.ensemble.memory.Set("/locks/orders/"+s.ensemble.memory.Names("/locks/orders")[0], []byte("__REVOKE__")))
+			s.awaitStandings("a:") // its sidecar says again who it is
+			return s.leader().GetValue()
 		}
-		same(t, "Proclaim once more", s.proclaim(leader.ticket, "three"), "OK")
-		shown = overwrite()
-	}
-	same(t, "value after others have overwritten it", shown, "three")
+		shown := overwrite()
+		for range 20 { // its sidecar may not have seen that it was proclaimed
+			if shown == "three" {
+				break
+			}
+			same(t, "Proclaim once more", s.proclaim(leader.ticket, "three"), "OK")
+			shown = overwrite()
+		}
+		same(t, "value after others have overwritten it", shown, "three")
 
-	next := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "b"})
-	next.sees("candidate 1 behind a three")
-	waiting, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
-	s.must(err)
-	early := &holdv1.Ticket{Lock: "orders", FencingToken: waiting.GetView().GetWaiters()[0].GetToken()}
-	same(t, "Proclaim before the term", s.proclaim(early, "x"), "FailedPrecondition GUARD_LOST")
-	leader.cancel()
-	next.comesTo("elected")
-	same(t, "Proclaim after the term", s.proclaim(leader.ticket, "x"), "FailedPrecondition GUARD_LOST")
-	same(t, "value of the next", s.leader().GetValue(), "")
+		next := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "b"})
+		next.sees("candidate 1 behind a three")
+		waiting, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+		s.must(err)
+		early := &holdv1.Ticket{Lock: "orders", FencingToken: waiting.GetView().GetWaiters()[0].GetToken()}
+		same(t, "Proclaim before the term", s.proclaim(early, "x"), "FailedPrecondition GUARD_LOST")
+		leader.cancel()
+		next.comesTo("elected")
+		same(t, "Proclaim after the term", s.proclaim(leader.ticket, "x"), "FailedPrecondition GUARD_LOST")
+		same(t, "value of the next", s.leader().GetValue(), "")
+	})
 }
 
 func (s *scene) leader() *electionv1.Leader {
@@ -287,109 +289,116 @@ func (s *scene) leader() *electionv1.Leader {
 
 func TestAProclamationMeetsOtherWriters(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	leader := s.candidates("a")[0]
-	s.ensemble.beforeCommit(func() { // it is asked to yield between the look and the write
-		s.must(s.ensemble.memory.Set("/locks/orders/"+s.ensemble.memory.Names("/locks/orders")[0],
-			[]byte(`{"sidekeeper":1,"owner":"a","timeout_ms":2000,"value":"","revoke":{"by":"ann"}}`)))
+	virtually(t, func(t *testing.T, s *scene) {
+		leader := s.candidates("a")[0]
+		s.ensemble.beforeCommit(func() { // it is asked to yield between the look and the write
+			s.must(s.ensemble.memory.Set("/locks/orders/"+s.ensemble.memory.Names("/locks/orders")[0],
+				[]byte(`{"sidekeeper":1,"owner":"a","timeout_ms":2000,"value":"","revoke":{"by":"ann"}}`)))
+		})
+		same(t, "Proclaim", s.proclaim(leader.ticket, "two"), "OK")
+		same(t, "value", s.leader().GetValue(), "two")
+		same(t, "still asked", s.leader().GetYieldRequested(), true)
 	})
-	same(t, "Proclaim", s.proclaim(leader.ticket, "two"), "OK")
-	same(t, "value", s.leader().GetValue(), "two")
-	same(t, "still asked", s.leader().GetYieldRequested(), true)
 }
 
 func TestALeaderThatIsNotOursProclaimsNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	name := "_c_00000000-0000-0000-0000-000000000000-lock-"
-	path, err := s.ensemble.memory.Create("/locks/orders/"+name, []byte("jvm"), embedded.PersistentSequential, 0)
-	s.must(err)
-	same(t, "Proclaim", s.proclaim(s.leader().GetTicket(), "x"), "FailedPrecondition FOREIGN_CANDIDATE")
-	node, err := s.ensemble.memory.Read(path)
-	s.must(err)
-	same(t, "its data", string(node.Data), "jvm")
+	virtually(t, func(t *testing.T, s *scene) {
+		name := "_c_00000000-0000-0000-0000-000000000000-lock-"
+		path, err := s.ensemble.memory.Create("/locks/orders/"+name, []byte("jvm"), embedded.PersistentSequential, 0)
+		s.must(err)
+		same(t, "Proclaim", s.proclaim(s.leader().GetTicket(), "x"), "FailedPrecondition FOREIGN_CANDIDATE")
+		node, err := s.ensemble.memory.Read(path)
+		s.must(err)
+		same(t, "its data", string(node.Data), "jvm")
+	})
 }
 
 func TestAWatchShowsEachTermAndWhenNobodyLeads(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	watch := s.observe()
-	watch.sees("vacant")
-	leader := s.candidates("a")[0]
-	term := fmt.Sprintf("a in term %d:", leader.ticket.GetFencingToken())
-	watch.sees(term)
-	s.ensemble.Suspend()
-	watch.sees("stale")
-	s.observe().sees("stale")
-	s.ensemble.Resume()
-	watch.sees(term)
-	leader.cancel()
-	watch.sees("vacant")
+	virtually(t, func(t *testing.T, s *scene) {
+		watch := s.observe()
+		watch.sees("vacant")
+		leader := s.candidates("a")[0]
+		term := fmt.Sprintf("a in term %d:", leader.ticket.GetFencingToken())
+		watch.sees(term)
+		s.ensemble.Suspend()
+		watch.sees("stale")
+		s.observe().sees("stale")
+		s.ensemble.Resume()
+		watch.sees(term)
+		leader.cancel()
+		watch.sees("vacant")
+	})
 }
 
 func TestLeadershipIsHandedToACandidateFurtherBehind(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	all := s.candidates("a", "b", "c", "d", "e")
-	same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "d", Reason: "rebalance"}), "OK")
-	all[0].sees(`yield to "d": rebalance false`)
-	s.awaitStandings("a: d e b c", "a: d e c b")
-	same(t, "Transfer again", s.transfer(s.callers, &electionv1.TransferRequest{To: "d", Reason: "rebalance"}), "OK")
-	all[0].cancel()
-	all[3].comesTo("elected")
-	all[3].cancel()
-	all[4].comesTo("elected")
-	s.awaitStandings("e: b c", "e: c b") // who has stepped back waits on
+	virtually(t, func(t *testing.T, s *scene) {
+		all := s.candidates("a", "b", "c", "d", "e")
+		same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "d", Reason: "rebalance"}), "OK")
+		all[0].sees(`yield to "d": rebalance false`)
+		s.awaitStandings("a: d e b c", "a: d e c b")
+		same(t, "Transfer again", s.transfer(s.callers, &electionv1.TransferRequest{To: "d", Reason: "rebalance"}), "OK")
+		all[0].cancel()
+		all[3].comesTo("elected")
+		all[3].cancel()
+		all[4].comesTo("elected")
+		s.awaitStandings("e: b c", "e: c b") // who has stepped back waits on
+	})
 }
 
 func TestALeaderIsLeftAloneWhereTheCandidateCannotBeNext(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	all := s.candidates("a", "b")
-	lock := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "old"})
-	lock.sees("queued 2")
-	s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "c"}).sees("candidate 3 behind a")
-	same(t, "Transfer to nobody", s.transfer(s.callers, &electionv1.TransferRequest{To: "x"}), "NotFound CANDIDATE_NOT_FOUND")
-	same(t, "Transfer over a lock", s.transfer(s.callers, &electionv1.TransferRequest{To: "c"}),
-		"FailedPrecondition FOREIGN_CANDIDATE candidate=old")
-	same(t, "election", s.standings(), "a: b old c")
-	lock.cancel()
-	s.awaitStandings("a: b c")
-	_, err := s.ensemble.memory.Create("/locks/orders/x-lock-", []byte("jvm"), embedded.PersistentSequential, 0)
-	s.must(err)
-	s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "d"}).sees("candidate 4 behind a")
-	same(t, "Transfer over another program's", s.transfer(s.callers, &electionv1.TransferRequest{To: "d"}),
-		"FailedPrecondition FOREIGN_CANDIDATE candidate=jvm")
-	same(t, "election", s.standings(), "a: b c jvm d")
-	same(t, "Transfer to who leads", s.transfer(s.callers, &electionv1.TransferRequest{To: "a"}), "OK")
-	same(t, "asked", s.leader().GetYieldRequested(), false)
-	all[0].cancel()
-	all[1].comesTo("elected") // the leader and it were asked for nothing
+	virtually(t, func(t *testing.T, s *scene) {
+		all := s.candidates("a", "b")
+		lock := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "old"})
+		lock.sees("queued 2")
+		s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "c"}).sees("candidate 3 behind a")
+		same(t, "Transfer to nobody", s.transfer(s.callers, &electionv1.TransferRequest{To: "x"}), "NotFound CANDIDATE_NOT_FOUND")
+		same(t, "Transfer over a lock", s.transfer(s.callers, &electionv1.TransferRequest{To: "c"}),
+			"FailedPrecondition FOREIGN_CANDIDATE candidate=old")
+		same(t, "election", s.standings(), "a: b old c")
+		lock.cancel()
+		s.awaitStandings("a: b c")
+		_, err := s.ensemble.memory.Create("/locks/orders/x-lock-", []byte("jvm"), embedded.PersistentSequential, 0)
+		s.must(err)
+		s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "d"}).sees("candidate 4 behind a")
+		same(t, "Transfer over another program's", s.transfer(s.callers, &electionv1.TransferRequest{To: "d"}),
+			"FailedPrecondition FOREIGN_CANDIDATE candidate=jvm")
+		same(t, "election", s.standings(), "a: b c jvm d")
+		same(t, "Transfer to who leads", s.transfer(s.callers, &electionv1.TransferRequest{To: "a"}), "OK")
+		same(t, "asked", s.leader().GetYieldRequested(), false)
+		all[0].cancel()
+		all[1].comesTo("elected") // the leader and it were asked for nothing
+	})
 }
 
 func TestACandidateThatDoesNotStepBackKeepsTheLeader(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	s.candidates("a")
-	_, err := s.ensemble.memory.Create("/locks/orders/x-lock-", []byte(`{"sidekeeper":1,"owner":"stuck","value":""}`),
-		embedded.PersistentSequential, 0)
-	s.must(err)
-	s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "c"}).sees("candidate 2 behind a")
-	same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "c"}), "FailedPrecondition FOREIGN_CANDIDATE candidate=stuck")
-	same(t, "asked", s.leader().GetYieldRequested(), false)
+	virtually(t, func(t *testing.T, s *scene) {
+		s.candidates("a")
+		_, err := s.ensemble.memory.Create("/locks/orders/x-lock-", []byte(`{"sidekeeper":1,"owner":"stuck","value":""}`),
+			embedded.PersistentSequential, 0)
+		s.must(err)
+		s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: "c"}).sees("candidate 2 behind a")
+		same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "c"}), "FailedPrecondition FOREIGN_CANDIDATE candidate=stuck")
+		same(t, "asked", s.leader().GetYieldRequested(), false)
+	}, short)
 }
 
 func TestALeaderDoesNotYieldToACandidateThatIsAboutToStepBack(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	s.candidates("a")
-	path, err := s.ensemble.memory.Create("/locks/orders/x-lock-",
-		[]byte(`{"sidekeeper":1,"owner":"b","value":"","revoke":{"to":"c"}}`), embedded.PersistentSequential, 0)
-	s.must(err)
-	same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "FailedPrecondition FOREIGN_CANDIDATE candidate=b")
-	same(t, "asked", s.leader().GetYieldRequested(), false)
-	s.must(s.ensemble.memory.Delete(path))
-	same(t, "Transfer to who has gone", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "NotFound CANDIDATE_NOT_FOUND")
+	virtually(t, func(t *testing.T, s *scene) {
+		s.candidates("a")
+		path, err := s.ensemble.memory.Create("/locks/orders/x-lock-",
+			[]byte(`{"sidekeeper":1,"owner":"b","value":"","revoke":{"to":"c"}}`), embedded.PersistentSequential, 0)
+		s.must(err)
+		same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "FailedPrecondition FOREIGN_CANDIDATE candidate=b")
+		same(t, "asked", s.leader().GetYieldRequested(), false)
+		s.must(s.ensemble.memory.Delete(path))
+		same(t, "Transfer to who has gone", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "NotFound CANDIDATE_NOT_FOUND")
+	}, short)
 }
 
 func TestOnlyOperatorsEndATermByForce(t *testing.T) {
@@ -407,39 +416,41 @@ func TestOnlyOperatorsEndATermByForce(t *testing.T) {
 
 func TestACandidateIsEndedByAnOperator(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	all := s.candidates("a", "b")
-	view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
-	s.must(err)
-	for i, of := range []*holdv1.Contender{view.GetView().GetWaiters()[0], view.GetView().GetHolders()[0]} {
-		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetToken()})
-		same(t, "Break", outcome(err), "OK")
-		all[1-i].comesTo("Aborted LOCK_BROKEN")
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		all := s.candidates("a", "b")
+		view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+		s.must(err)
+		for i, of := range []*holdv1.Contender{view.GetView().GetWaiters()[0], view.GetView().GetHolders()[0]} {
+			_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetToken()})
+			same(t, "Break", outcome(err), "OK")
+			all[1-i].comesTo("Aborted LOCK_BROKEN")
+		}
+	})
 }
 
 func TestFieldsOfElectionsHaveRules(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	long := strings.Repeat("x", 129)
-	for field, request := range map[string]*electionv1.CampaignRequest{
-		"name": {Candidate: "a"}, "candidate": {Name: "orders"}, "value": {Name: "orders", Candidate: "a", Value: strings.Repeat("x", 1025)},
-		"lease_id": {Name: "orders", Candidate: "a", LeaseId: "x"},
-	} {
-		s.campaign(s.callers, request).sees("InvalidArgument INVALID_FIELD " + field)
-	}
-	s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: long}).sees("InvalidArgument INVALID_FIELD candidate")
-	for field, request := range map[string]*electionv1.TransferRequest{
-		"to": {}, "reason": {To: "a", Reason: strings.Repeat("x", 257)}, "grace": {To: "a", Grace: lasting(-1)},
-	} {
-		request.Name = "orders"
-		_, err := s.elections.Transfer(s.context(), request)
-		same(t, field, outcome(err), "InvalidArgument INVALID_FIELD "+field)
-	}
-	same(t, "no ticket", s.proclaim(nil, ""), "InvalidArgument INVALID_FIELD ticket.lock")
-	same(t, "value", s.proclaim(&holdv1.Ticket{Lock: "orders", FencingToken: 1}, "\xff"), "Internal")
-	same(t, "long value", s.proclaim(&holdv1.Ticket{Lock: "orders", FencingToken: 1}, strings.Repeat("x", 1025)),
-		"InvalidArgument INVALID_FIELD value")
-	_, err := s.elections.Resign(s.context(), &electionv1.ResignRequest{})
-	same(t, "Resign", outcome(err), "InvalidArgument INVALID_FIELD hold_id")
+	virtually(t, func(t *testing.T, s *scene) {
+		long := strings.Repeat("x", 129)
+		for field, request := range map[string]*electionv1.CampaignRequest{
+			"name": {Candidate: "a"}, "candidate": {Name: "orders"}, "value": {Name: "orders", Candidate: "a", Value: strings.Repeat("x", 1025)},
+			"lease_id": {Name: "orders", Candidate: "a", LeaseId: "x"},
+		} {
+			s.campaign(s.callers, request).sees("InvalidArgument INVALID_FIELD " + field)
+		}
+		s.campaign(s.callers, &electionv1.CampaignRequest{Name: "orders", Candidate: long}).sees("InvalidArgument INVALID_FIELD candidate")
+		for field, request := range map[string]*electionv1.TransferRequest{
+			"to": {}, "reason": {To: "a", Reason: strings.Repeat("x", 257)}, "grace": {To: "a", Grace: lasting(-1)},
+		} {
+			request.Name = "orders"
+			_, err := s.elections.Transfer(s.context(), request)
+			same(t, field, outcome(err), "InvalidArgument INVALID_FIELD "+field)
+		}
+		same(t, "no ticket", s.proclaim(nil, ""), "InvalidArgument INVALID_FIELD ticket.lock")
+		same(t, "value", s.proclaim(&holdv1.Ticket{Lock: "orders", FencingToken: 1}, "\xff"), "Internal")
+		same(t, "long value", s.proclaim(&holdv1.Ticket{Lock: "orders", FencingToken: 1}, strings.Repeat("x", 1025)),
+			"InvalidArgument INVALID_FIELD value")
+		_, err := s.elections.Resign(s.context(), &electionv1.ResignRequest{})
+		same(t, "Resign", outcome(err), "InvalidArgument INVALID_FIELD hold_id")
+	})
 }

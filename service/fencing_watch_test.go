@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -21,10 +20,7 @@ type tokenStream struct {
 
 func (s *scene) watchTokens(locks ...string) *tokenStream {
 	s.t.Helper()
-	connection, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.must(err)
-	s.t.Cleanup(func() { _ = connection.Close() })
-	stream, err := fencingv1.NewFencingServiceClient(connection).Watch(s.context(), &fencingv1.WatchRequest{Locks: locks})
+	stream, err := fencingv1.NewFencingServiceClient(s.connection(s.target())).Watch(s.context(), &fencingv1.WatchRequest{Locks: locks})
 	s.must(err)
 	return &tokenStream{s.t, stream}
 }
@@ -53,55 +49,59 @@ func (w *tokenStream) sees(message string) {
 
 func TestCurrentTokensAreToldAtOnceAndWheneverTheyChange(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "team/orders"})
-	watch := s.watchTokens("team/orders")
-	watch.sees(fmt.Sprint("team/orders=", first.token))
-	second := s.acquire(s.others, &lockv1.AcquireRequest{Name: "team/orders"})
-	second.sees("queued 1")
-	first.cancel()
-	second.sees("granted")
-	watch.sees(fmt.Sprint("team/orders=", second.token))
-	second.cancel()
-	watch.sees("team/orders=0")
+	virtually(t, func(t *testing.T, s *scene) {
+		first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "team/orders"})
+		watch := s.watchTokens("team/orders")
+		watch.sees(fmt.Sprint("team/orders=", first.token))
+		second := s.acquire(s.others, &lockv1.AcquireRequest{Name: "team/orders"})
+		second.sees("queued 1")
+		first.cancel()
+		second.sees("granted")
+		watch.sees(fmt.Sprint("team/orders=", second.token))
+		second.cancel()
+		watch.sees("team/orders=0")
+	})
 }
 
 func TestCurrentTokensOfSeveralLocks(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "b"})
-	watch := s.watchTokens("a", "b")
-	seen := map[string]bool{}
-	for len(seen) < 2 { // in one message or in two
-		for _, word := range strings.Split(watch.next(), ", ") {
-			seen[word] = true
+	virtually(t, func(t *testing.T, s *scene) {
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "b"})
+		watch := s.watchTokens("a", "b")
+		seen := map[string]bool{}
+		for len(seen) < 2 { // in one message or in two
+			for _, word := range strings.Split(watch.next(), ", ") {
+				seen[word] = true
+			}
 		}
-	}
-	same(t, "tokens", seen, map[string]bool{"a=0": true, fmt.Sprint("b=", held.token): true})
-	other := s.hold(s.callers, &lockv1.AcquireRequest{Name: "a"})
-	watch.sees(fmt.Sprint("a=", other.token))
+		same(t, "tokens", seen, map[string]bool{"a=0": true, fmt.Sprint("b=", held.token): true})
+		other := s.hold(s.callers, &lockv1.AcquireRequest{Name: "a"})
+		watch.sees(fmt.Sprint("a=", other.token))
+	})
 }
 
 func TestCurrentTokensAreStaleWithoutContact(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	watch := s.watchTokens("orders")
-	watch.sees(fmt.Sprint("orders=", held.token))
-	s.ensemble.Suspend()
-	watch.sees(fmt.Sprintf("orders=%d stale", held.token))
-	s.watchTokens("orders").sees(fmt.Sprintf("orders=%d stale", held.token))
-	s.ensemble.Resume()
-	watch.sees(fmt.Sprint("orders=", held.token))
+	virtually(t, func(t *testing.T, s *scene) {
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		watch := s.watchTokens("orders")
+		watch.sees(fmt.Sprint("orders=", held.token))
+		s.ensemble.Suspend()
+		watch.sees(fmt.Sprintf("orders=%d stale", held.token))
+		s.watchTokens("orders").sees(fmt.Sprintf("orders=%d stale", held.token))
+		s.ensemble.Resume()
+		watch.sees(fmt.Sprint("orders=", held.token))
+	})
 }
 
 func TestWatchedTokensAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 2 } })
-	watch := s.watchTokens("a", "b")
-	_ = watch.next()
-	same(t, "more than a caller's share", strings.HasPrefix(s.watchTokens("c").next(), "ResourceExhausted QUOTA_EXCEEDED"), true)
-	s.watchTokens().sees(`InvalidArgument INVALID_FIELD locks field=locks rule=1 to 100 locks value="0 locks"`)
-	s.watchTokens("a", "a").sees(`InvalidArgument INVALID_FIELD locks field=locks rule=no lock twice value="a"`)
-	same(t, "a name", strings.HasPrefix(s.watchTokens("a", "").next(), "InvalidArgument INVALID_FIELD locks[1]"), true)
+	virtually(t, func(t *testing.T, s *scene) {
+		watch := s.watchTokens("a", "b")
+		_ = watch.next()
+		same(t, "more than a caller's share", strings.HasPrefix(s.watchTokens("c").next(), "ResourceExhausted QUOTA_EXCEEDED"), true)
+		s.watchTokens().sees(`InvalidArgument INVALID_FIELD locks field=locks rule=1 to 100 locks value="0 locks"`)
+		s.watchTokens("a", "a").sees(`InvalidArgument INVALID_FIELD locks field=locks rule=no lock twice value="a"`)
+		same(t, "a name", strings.HasPrefix(s.watchTokens("a", "").next(), "InvalidArgument INVALID_FIELD locks[1]"), true)
+	}, func(o *service.Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 2 } })
 }

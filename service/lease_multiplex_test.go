@@ -123,89 +123,93 @@ func (c *carrying) sees(messages ...string) {
 
 func TestOneStreamCarriesWhatStandsOnItsLease(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	c.startWith(&leasev1.Start{RequestId: 2, Request: &leasev1.Start_Join{Join: &membershipv1.JoinRequest{Group: "shop", Member: "m"}}})
-	c.sees("2 joined")
-	c.check(7)
-	c.sees("checked 7")
-	same(t, "valid", c.valid, true)
-	same(t, "Check of the hold", s.checked(s.callers, c.holds[1]), "held")
-	same(t, "Check of the lease", s.checkedLease(c.lease), "OK")
-	c.stop(1)
-	c.sees("1 ended 0")
-	same(t, "contenders when it is said to be gone", s.contenders("orders"), 0)
-	same(t, "Check of a hold that was given up", s.checked(s.callers, c.holds[1]), "RELEASED")
-	c.start(3, "orders") // at once, and again
-	c.sees("3 granted")
-	c.stop(1)
-	s.must(c.stream.CloseSend())
-	ends := []string{c.next(), c.next()}
-	slices.Sort(ends)
-	same(t, "ends", fmt.Sprint(ends), "[2 ended 10 LEASE_CLOSED 3 ended 10 LEASE_CLOSED]")
-	c.sees("OK")
-	s.awaitContenders("orders", 0)
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		c.startWith(&leasev1.Start{RequestId: 2, Request: &leasev1.Start_Join{Join: &membershipv1.JoinRequest{Group: "shop", Member: "m"}}})
+		c.sees("2 joined")
+		c.check(7)
+		c.sees("checked 7")
+		same(t, "valid", c.valid, true)
+		same(t, "Check of the hold", s.checked(s.callers, c.holds[1]), "held")
+		same(t, "Check of the lease", s.checkedLease(c.lease), "OK")
+		c.stop(1)
+		c.sees("1 ended 0")
+		same(t, "contenders when it is said to be gone", s.contenders("orders"), 0)
+		same(t, "Check of a hold that was given up", s.checked(s.callers, c.holds[1]), "RELEASED")
+		c.start(3, "orders") // at once, and again
+		c.sees("3 granted")
+		c.stop(1)
+		s.must(c.stream.CloseSend())
+		ends := []string{c.next(), c.next()}
+		slices.Sort(ends)
+		same(t, "ends", fmt.Sprint(ends), "[2 ended 10 LEASE_CLOSED 3 ended 10 LEASE_CLOSED]")
+		c.sees("OK")
+		s.awaitContenders("orders", 0)
+	})
 }
 
 func TestAPlaceThatWaitsIsStopped(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 queued")
-	c.stop(1)
-	c.sees("1 ended 0")
-	same(t, "contenders", s.contenders("orders"), 1)
+	virtually(t, func(t *testing.T, s *scene) {
+		s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 queued")
+		c.stop(1)
+		c.sees("1 ended 0")
+		same(t, "contenders", s.contenders("orders"), 1)
+	})
 }
 
 func TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	removed := make(chan string, 1)
-	c.session.Before(func(operation standin.Operation) error {
-		if operation.Name == "Dequeue" {
-			removed <- c.next()
-		}
-		return nil
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		removed := make(chan string, 1)
+		c.session.Before(func(operation standin.Operation) error {
+			if operation.Name == "Dequeue" {
+				removed <- c.next()
+			}
+			return nil
+		})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
+		s.must(err)
+		same(t, "before the place is removed", <-removed, "1 ended 10 LOCK_BROKEN")
 	})
-	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
-	s.must(err)
-	same(t, "before the place is removed", <-removed, "1 ended 10 LOCK_BROKEN")
 }
 
 func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	c.start(2, "stock")
-	c.sees("2 granted")
-	c.check(1)
-	c.sees("checked 1")
-	broken := make(chan error, 2)
-	for id, lock := range map[uint64]string{1: "orders", 2: "stock"} {
-		go func() {
-			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[id]})
-			broken <- err
-		}()
-	}
-	ends := []string{c.next(), c.next()}
-	slices.Sort(ends)
-	same(t, "ends", fmt.Sprint(ends), "[1 ended 10 LOCK_BROKEN 2 ended 10 LOCK_BROKEN]")
-	same(t, "contenders while the caller may count on it", s.contenders("orders"), 1)
-	c.stop(1)
-	s.awaitContenders("orders", 0)
-	same(t, "contenders of what was not acknowledged", s.contenders("stock"), 1)
-	c.stop(2)
-	s.must(<-broken)
-	s.must(<-broken)
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		c.start(2, "stock")
+		c.sees("2 granted")
+		c.check(1)
+		c.sees("checked 1")
+		broken := make(chan error, 2)
+		for id, lock := range map[uint64]string{1: "orders", 2: "stock"} {
+			go func() {
+				_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[id]})
+				broken <- err
+			}()
+		}
+		ends := []string{c.next(), c.next()}
+		slices.Sort(ends)
+		same(t, "ends", fmt.Sprint(ends), "[1 ended 10 LOCK_BROKEN 2 ended 10 LOCK_BROKEN]")
+		same(t, "contenders while the caller may count on it", s.contenders("orders"), 1)
+		c.stop(1)
+		s.awaitContenders("orders", 0)
+		same(t, "contenders of what was not acknowledged", s.contenders("stock"), 1)
+		c.stop(2)
+		s.must(<-broken)
+		s.must(<-broken)
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
 }
 
 // A haltingSession answers once, when it is asked to, only after a while.
@@ -305,43 +309,46 @@ func TestMessagesThatBreakARuleEndTheirStream(t *testing.T) {
 
 func TestARequestThatIsWrongEndsAlone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	c.start(2, "..")
-	c.sees("2 ended 3 INVALID_FIELD")
-	c.startWith(&leasev1.Start{RequestId: 3, Request: &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "a", LeaseId: c.lease}}})
-	c.sees("3 ended 3 INVALID_FIELD")
-	c.start(4, "orders")
-	c.sees("4 ended 9 ALREADY_CONTENDING")
-	c.startWith(&leasev1.Start{RequestId: 5}) // so it comes from a newer client, which knows more kinds
-	c.sees("5 ended 12")
-	c.check(1)
-	c.sees("checked 1")
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		c.start(2, "..")
+		c.sees("2 ended 3 INVALID_FIELD")
+		c.startWith(&leasev1.Start{RequestId: 3, Request: &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "a", LeaseId: c.lease}}})
+		c.sees("3 ended 3 INVALID_FIELD")
+		c.start(4, "orders")
+		c.sees("4 ended 9 ALREADY_CONTENDING")
+		c.startWith(&leasev1.Start{RequestId: 5}) // so it comes from a newer client, which knows more kinds
+		c.sees("5 ended 12")
+		c.check(1)
+		c.sees("checked 1")
+	})
 }
 
 func TestALeaseThatIsClosedElsewhereEndsWhatItsStreamCarries(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	_, err := s.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: c.lease})
-	s.must(err)
-	c.sees("1 ended 10 LEASE_CLOSED", "OK")
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		_, err := s.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: c.lease})
+		s.must(err)
+		c.sees("1 ended 10 LEASE_CLOSED", "OK")
+	})
 }
 
 func TestASessionThatIsLostEndsWhatItsStreamCarries(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	c := s.carryOpened(s.callers)
-	c.start(1, "orders")
-	c.sees("1 granted")
-	c.session.Suspend()
-	c.sees("suspended")
-	c.session.Resume()
-	c.sees("resumed")
-	c.session.Expire()
-	c.sees("1 ended 10 LEASE_LOST", "Aborted LEASE_LOST")
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		c.session.Suspend()
+		c.sees("suspended")
+		c.session.Resume()
+		c.sees("resumed")
+		c.session.Expire()
+		c.sees("1 ended 10 LEASE_LOST", "Aborted LEASE_LOST")
+	})
 }

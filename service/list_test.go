@@ -34,51 +34,55 @@ func (s *scene) listed(request *lockv1.ListRequest) []string {
 
 func TestListNamesLocksInOrderByWholeSegmentsAndInPages(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for _, directory := range []string{"b", "a%2Fx", "a-b", "a", "a%2Fy", "a", "not a name", "zookeeper"} {
-		s.contend(directory)
-	}
-	_, err := s.ensemble.memory.Create("/locks/idle", nil, embedded.Persistent, 0)
-	s.must(err)
-	for _, size := range []int32{0, 1, 2, 1000} {
-		same(t, "all", s.listed(&lockv1.ListRequest{PageSize: size}), "[a:2 a-b:1 a/x:1 a/y:1 b:1]")
-		same(t, "below a", s.listed(&lockv1.ListRequest{PageSize: size, Prefix: "a"}), "[a:2 a/x:1 a/y:1]")
-	}
-	same(t, "below c", s.listed(&lockv1.ListRequest{Prefix: "c"}), "[]")
+	virtually(t, func(t *testing.T, s *scene) {
+		for _, directory := range []string{"b", "a%2Fx", "a-b", "a", "a%2Fy", "a", "not a name", "zookeeper"} {
+			s.contend(directory)
+		}
+		_, err := s.ensemble.memory.Create("/locks/idle", nil, embedded.Persistent, 0)
+		s.must(err)
+		for _, size := range []int32{0, 1, 2, 1000} {
+			same(t, "all", s.listed(&lockv1.ListRequest{PageSize: size}), "[a:2 a-b:1 a/x:1 a/y:1 b:1]")
+			same(t, "below a", s.listed(&lockv1.ListRequest{PageSize: size, Prefix: "a"}), "[a:2 a/x:1 a/y:1]")
+		}
+		same(t, "below c", s.listed(&lockv1.ListRequest{Prefix: "c"}), "[]")
+	})
 }
 
 func TestListGoesOnWhereItWasThoughEntriesComeAndGo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for _, directory := range []string{"a", "b", "c"} {
-		s.contend(directory)
-	}
-	page, err := s.LockServiceClient.List(s.context(), &lockv1.ListRequest{PageSize: 2})
-	s.must(err)
-	s.must(s.ensemble.memory.Delete("/locks/b/" + s.ensemble.memory.Names("/locks/b")[0]))
-	s.contend("aa")
-	same(t, "rest", s.listed(&lockv1.ListRequest{PageToken: page.GetNextPageToken()}), "[c:1]")
+	virtually(t, func(t *testing.T, s *scene) {
+		for _, directory := range []string{"a", "b", "c"} {
+			s.contend(directory)
+		}
+		page, err := s.LockServiceClient.List(s.context(), &lockv1.ListRequest{PageSize: 2})
+		s.must(err)
+		s.must(s.ensemble.memory.Delete("/locks/b/" + s.ensemble.memory.Names("/locks/b")[0]))
+		s.contend("aa")
+		same(t, "rest", s.listed(&lockv1.ListRequest{PageToken: page.GetNextPageToken()}), "[c:1]")
+	})
 }
 
 func TestListOfNestedDirectories(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.NestedLocks = true })
-	s.contend("team/orders")
-	s.contend("team/items")
-	s.contend("alone")
-	same(t, "names", s.listed(&lockv1.ListRequest{}), "[alone:1 team/items:1 team/orders:1]")
-	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "team"}).sees("FailedPrecondition NAME_IS_DIRECTORY")
+	virtually(t, func(t *testing.T, s *scene) {
+		s.contend("team/orders")
+		s.contend("team/items")
+		s.contend("alone")
+		same(t, "names", s.listed(&lockv1.ListRequest{}), "[alone:1 team/items:1 team/orders:1]")
+		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "team"}).sees("FailedPrecondition NAME_IS_DIRECTORY")
+	}, func(o *service.Options) { o.NestedLocks = true })
 }
 
 func TestListRefusesBadFields(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for want, request := range map[string]*lockv1.ListRequest{
-		"InvalidArgument INVALID_FIELD prefix":     {Prefix: "a//b"},
-		"InvalidArgument INVALID_FIELD page_size":  {PageSize: -1},
-		"InvalidArgument INVALID_FIELD page_token": {PageToken: "bm90aGluZw"},
-	} {
-		_, err := s.LockServiceClient.List(s.context(), request)
-		same(t, "List", outcome(err), want)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		for want, request := range map[string]*lockv1.ListRequest{
+			"InvalidArgument INVALID_FIELD prefix":     {Prefix: "a//b"},
+			"InvalidArgument INVALID_FIELD page_size":  {PageSize: -1},
+			"InvalidArgument INVALID_FIELD page_token": {PageToken: "bm90aGluZw"},
+		} {
+			_, err := s.LockServiceClient.List(s.context(), request)
+			same(t, "List", outcome(err), want)
+		}
+	})
 }

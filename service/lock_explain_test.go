@@ -17,7 +17,7 @@ func (s *scene) beside() *scene {
 		Reader: s.ensemble.memory.NewReader(), memory: s.ensemble.memory, opened: make(chan *standin.Session, 2000),
 	}}
 	other.services = service.New(s.options, other.ensemble)
-	other.serve()
+	other.serveOnSockets()
 	other.callers = other.dial("unix:" + other.socket)
 	return other
 }
@@ -35,20 +35,21 @@ func (s *scene) awaitCircle(from callers, request *lockv1.ExplainRequest) *lockv
 
 func TestAnExplanationIsOfOneLockOrOneLease(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for _, test := range []struct {
-		request *lockv1.ExplainRequest
-		want    string
-	}{
-		{&lockv1.ExplainRequest{}, "InvalidArgument INVALID_FIELD name"},
-		{&lockv1.ExplainRequest{Name: "orders", Lease: "0123abcd"}, "InvalidArgument INVALID_FIELD lease"},
-		{&lockv1.ExplainRequest{Lease: "0123ABCD"}, "InvalidArgument INVALID_FIELD lease"},
-		{&lockv1.ExplainRequest{Lease: "0123abcd"}, "NotFound LEASE_NOT_FOUND"},
-		{&lockv1.ExplainRequest{Name: "orders"}, "OK"},
-	} {
-		_, err := s.callers.Explain(s.context(), test.request)
-		same(t, test.request.String(), outcome(err), test.want)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		for _, test := range []struct {
+			request *lockv1.ExplainRequest
+			want    string
+		}{
+			{&lockv1.ExplainRequest{}, "InvalidArgument INVALID_FIELD name"},
+			{&lockv1.ExplainRequest{Name: "orders", Lease: "0123abcd"}, "InvalidArgument INVALID_FIELD lease"},
+			{&lockv1.ExplainRequest{Lease: "0123ABCD"}, "InvalidArgument INVALID_FIELD lease"},
+			{&lockv1.ExplainRequest{Lease: "0123abcd"}, "NotFound LEASE_NOT_FOUND"},
+			{&lockv1.ExplainRequest{Name: "orders"}, "OK"},
+		} {
+			_, err := s.callers.Explain(s.context(), test.request)
+			same(t, test.request.String(), outcome(err), test.want)
+		}
+	})
 }
 
 func TestACircleIsExplainedThroughEachSidecar(t *testing.T) {

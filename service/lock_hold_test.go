@@ -13,31 +13,33 @@ import (
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 4*time.Second, 200*time.Millisecond })
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	session := <-s.ensemble.opened
-	session.Suspend()
-	a.sees("suspended")
-	first := a.last.GetSuspended().GetRemaining().AsDuration()
-	a.sees("suspended")
-	second := a.last.GetSuspended().GetRemaining().AsDuration()
-	if first <= second || second <= 0 {
-		t.Errorf("remaining %v, then %v", first, second)
-	}
-	a.skips("suspended", "Aborted LEASE_LOST")
-	same(t, "Check", s.checked(s.callers, a.hold), "LEASE_LOST")
+	virtually(t, func(t *testing.T, s *scene) {
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		session := <-s.ensemble.opened
+		session.Suspend()
+		a.sees("suspended")
+		first := a.last.GetSuspended().GetRemaining().AsDuration()
+		a.sees("suspended")
+		second := a.last.GetSuspended().GetRemaining().AsDuration()
+		if first <= second || second <= 0 {
+			t.Errorf("remaining %v, then %v", first, second)
+		}
+		a.skips("suspended", "Aborted LEASE_LOST")
+		same(t, "Check", s.checked(s.callers, a.hold), "LEASE_LOST")
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 4*time.Second, 200*time.Millisecond })
 }
 
 func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	session := <-s.ensemble.opened
-	session.Suspend()
-	a.sees("suspended")
-	session.Resume()
-	a.skips("suspended", "resumed")
-	same(t, "Check", s.checked(s.callers, a.hold), "held")
+	virtually(t, func(t *testing.T, s *scene) {
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		session := <-s.ensemble.opened
+		session.Suspend()
+		a.sees("suspended")
+		session.Resume()
+		a.skips("suspended", "resumed")
+		same(t, "Check", s.checked(s.callers, a.hold), "held")
+	})
 }
 
 func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
@@ -105,99 +107,106 @@ func TestRevocationsOfOthersAreUnderstood(t *testing.T) {
 
 func TestBreakEndsTheHoldAndAnswersWhenItIsGone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1})
-	same(t, "Break with a wrong token", outcome(err), "FailedPrecondition FENCING_TOKEN_MISMATCH")
-	response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
-	s.must(err)
-	same(t, "forced", response.GetForced(), false)
-	same(t, "contenders", s.contenders("orders"), 0)
-	a.sees("Aborted LOCK_BROKEN")
-	same(t, "Check", s.checked(s.callers, a.hold), "LOCK_BROKEN")
+	virtually(t, func(t *testing.T, s *scene) {
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1})
+		same(t, "Break with a wrong token", outcome(err), "FailedPrecondition FENCING_TOKEN_MISMATCH")
+		response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
+		s.must(err)
+		same(t, "forced", response.GetForced(), false)
+		same(t, "contenders", s.contenders("orders"), 0)
+		a.sees("Aborted LOCK_BROKEN")
+		same(t, "Check", s.checked(s.callers, a.hold), "LOCK_BROKEN")
+	})
 }
 
 func TestBreakEndsAWaiterToo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b.sees("queued 1")
-	view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
-	s.must(err)
-	token := view.GetView().GetWaiters()[0].GetToken()
-	_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token})
-	s.must(err)
-	b.sees("Aborted LOCK_BROKEN")
+	virtually(t, func(t *testing.T, s *scene) {
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b.sees("queued 1")
+		view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+		s.must(err)
+		token := view.GetView().GetWaiters()[0].GetToken()
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token})
+		s.must(err)
+		b.sees("Aborted LOCK_BROKEN")
+	})
 }
 
 func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	path, err := s.ensemble.memory.Create("/locks/orders/_c_x-lock-", nil, 3, 7)
-	s.must(err)
-	node, err := s.ensemble.memory.Read(path)
-	s.must(err)
-	response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
-		Name: "orders", FencingToken: node.Czxid, ForceAfter: lasting(10 * time.Millisecond),
+	virtually(t, func(t *testing.T, s *scene) {
+		path, err := s.ensemble.memory.Create("/locks/orders/_c_x-lock-", nil, 3, 7)
+		s.must(err)
+		node, err := s.ensemble.memory.Read(path)
+		s.must(err)
+		response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
+			Name: "orders", FencingToken: node.Czxid, ForceAfter: lasting(10 * time.Millisecond),
+		})
+		s.must(err)
+		same(t, "forced", response.GetForced(), true)
+		same(t, "contenders", s.contenders("orders"), 0)
 	})
-	s.must(err)
-	same(t, "forced", response.GetForced(), true)
-	same(t, "contenders", s.contenders("orders"), 0)
 }
 
 func TestNodesTellHowLongTheirSessionsLast(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	s.joined(s.callers, "a")
-	for _, directory := range []string{"/locks/orders", "/sidekeeper/groups/shop"} {
-		node, err := s.ensemble.memory.Read(directory + "/" + s.ensemble.memory.Names(directory)[0])
-		s.must(err)
-		var told struct {
-			Timeout int64 `json:"timeout_ms"`
+	virtually(t, func(t *testing.T, s *scene) {
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		s.joined(s.callers, "a")
+		for _, directory := range []string{"/locks/orders", "/sidekeeper/groups/shop"} {
+			node, err := s.ensemble.memory.Read(directory + "/" + s.ensemble.memory.Names(directory)[0])
+			s.must(err)
+			var told struct {
+				Timeout int64 `json:"timeout_ms"`
+			}
+			s.must(json.Unmarshal(node.Data, &told))
+			same(t, directory, time.Duration(told.Timeout)*time.Millisecond, 30*time.Second)
 		}
-		s.must(json.Unmarshal(node.Data, &told))
-		same(t, directory, time.Duration(told.Timeout)*time.Millisecond, 30*time.Second)
-	}
+	})
 }
 
 func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
-	a.sees("Aborted LOCK_BROKEN")
+	virtually(t, func(t *testing.T, s *scene) {
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+		a.sees("Aborted LOCK_BROKEN")
+	})
 }
 
 // A session that the ensemble ends takes its places with it: whichever a stream sees first, it knows of both.
 func TestAPlaceThatIsGoneWithItsSessionIsALostLease(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for range 50 {
-		lease := s.open(s.callers, &leasev1.OpenRequest{})
-		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-		lease.session.Expire()
-		a.sees("Aborted LEASE_LOST")
-		lease.sees("Aborted LEASE_LOST")
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		for range 50 {
+			lease := s.open(s.callers, &leasev1.OpenRequest{})
+			a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+			lease.session.Expire()
+			a.sees("Aborted LEASE_LOST")
+			lease.sees("Aborted LEASE_LOST")
+		}
+	})
 }
 
 // A session layer may hear of the deletion first, and of the session's end by force later. The stream does not wait for that, since
 // another may be granted the lock by now.
 func TestAPlaceThatIsGoneEndsItsStreamAtOnceThoughItsSessionMayBeOverToo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	b := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
-	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
-	a.sees("Aborted LOCK_BROKEN")
-	same(t, "the session when the stream has ended", lease.session.Err(), nil)
-	lease.session.Expire()
-	b.sees("Aborted LEASE_LOST")
-	lease.sees("Aborted LEASE_LOST")
-	same(t, "Check", s.checked(s.callers, a.hold)+" "+s.checked(s.callers, b.hold), "LOCK_BROKEN LEASE_LOST")
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		b := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
+		s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+		a.sees("Aborted LOCK_BROKEN")
+		same(t, "the session when the stream has ended", lease.session.Err(), nil)
+		lease.session.Expire()
+		b.sees("Aborted LEASE_LOST")
+		lease.sees("Aborted LEASE_LOST")
+		same(t, "Check", s.checked(s.callers, a.hold)+" "+s.checked(s.callers, b.hold), "LOCK_BROKEN LEASE_LOST")
+	})
 }
 
 func TestOperatorMethodsAreForOperators(t *testing.T) {
@@ -215,33 +224,35 @@ func TestOperatorMethodsAreForOperators(t *testing.T) {
 
 func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	silent, fallSilent := s.dialSilent()
-	s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
-	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b.sees("queued 1")
-	began := time.Now()
-	fallSilent()
-	b.sees("granted")
-	if kept := time.Since(began); kept < 1900*time.Millisecond {
-		t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		silent, fallSilent := s.dialSilent()
+		s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
+		b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b.sees("queued 1")
+		began := time.Now()
+		fallSilent()
+		b.sees("granted")
+		if kept := time.Since(began); kept < 1900*time.Millisecond {
+			t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
+		}
+	}, short)
 }
 
 func TestASilentCallersLeaseIsKeptUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	silent, fallSilent := s.dialSilent()
-	lease := s.open(silent, &leasev1.OpenRequest{})
-	s.hold(silent, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b.sees("queued 1")
-	began := time.Now()
-	fallSilent()
-	b.sees("granted")
-	if kept := time.Since(began); kept < 1900*time.Millisecond {
-		t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		silent, fallSilent := s.dialSilent()
+		lease := s.open(silent, &leasev1.OpenRequest{})
+		s.hold(silent, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b.sees("queued 1")
+		began := time.Now()
+		fallSilent()
+		b.sees("granted")
+		if kept := time.Since(began); kept < 1900*time.Millisecond {
+			t.Errorf("the next was granted %v after a caller fell silent that may count on 1.9 s", kept)
+		}
+	}, short)
 }
 
 // awaitEnd asks until Check says that a hold has ended, and returns when that was.

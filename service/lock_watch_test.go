@@ -88,89 +88,95 @@ func TestGetShowsHoldersAndWaitersInOrder(t *testing.T) {
 
 func TestALockThatNobodyAskedForIsEmpty(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	response, err := s.Get(s.context(), &lockv1.GetRequest{Name: "nothing"})
-	s.must(err)
-	same(t, "contenders", len(response.GetView().GetHolders())+len(response.GetView().GetWaiters()), 0)
+	virtually(t, func(t *testing.T, s *scene) {
+		response, err := s.Get(s.context(), &lockv1.GetRequest{Name: "nothing"})
+		s.must(err)
+		same(t, "contenders", len(response.GetView().GetHolders())+len(response.GetView().GetWaiters()), 0)
+	})
 }
 
 func TestWatchSendsTheStateFirstAndThenEveryChange(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	w := s.watch("orders")
-	w.sees("0 + 0")
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "leader"})
-	w.sees("1 + 0")
-	same(t, "leader", w.last.GetHolders()[0].GetOwner(), "leader")
-	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b.sees("queued 1")
-	w.sees("1 + 1")
-	a.cancel()
-	w.sees("1 + 0")
-	b.cancel()
-	w.sees("0 + 0")
+	virtually(t, func(t *testing.T, s *scene) {
+		w := s.watch("orders")
+		w.sees("0 + 0")
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "leader"})
+		w.sees("1 + 0")
+		same(t, "leader", w.last.GetHolders()[0].GetOwner(), "leader")
+		b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b.sees("queued 1")
+		w.sees("1 + 1")
+		a.cancel()
+		w.sees("1 + 0")
+		b.cancel()
+		w.sees("0 + 0")
+	})
 }
 
 func TestViewsSayThatTheEnsembleCannotBeReached(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
-	s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")
-	_, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
-	same(t, "Get", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
-	_, err = s.LockServiceClient.List(s.context(), &lockv1.ListRequest{})
-	same(t, "List", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
-	_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders"})
-	same(t, "Revoke", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
-	_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
-	same(t, "Break", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
+	virtually(t, func(t *testing.T, s *scene) {
+		s.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
+		s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")
+		_, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+		same(t, "Get", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
+		_, err = s.LockServiceClient.List(s.context(), &lockv1.ListRequest{})
+		same(t, "List", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
+		_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders"})
+		same(t, "Revoke", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
+		same(t, "Break", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
+	})
 }
 
 func TestAWatchOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	w := s.watch("orders")
-	w.sees("0 + 0")
-	failures := 1
-	s.ensemble.Before(func(standin.Operation) error {
-		if failures--; failures >= 0 {
-			return recipes.ErrUnreachable
-		}
-		return nil
+	virtually(t, func(t *testing.T, s *scene) {
+		w := s.watch("orders")
+		w.sees("0 + 0")
+		failures := 1
+		s.ensemble.Before(func(standin.Operation) error {
+			if failures--; failures >= 0 {
+				return recipes.ErrUnreachable
+			}
+			return nil
+		})
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		w.skips("0 + 0 stale", "1 + 0")
 	})
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	w.skips("0 + 0 stale", "1 + 0")
 }
 
 func TestWithoutContactAWatchSendsTheViewAgainAsStale(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	first := s.watch("orders")
-	first.sees("0 + 0")
-	s.ensemble.Suspend()
-	first.sees("0 + 0 stale")
-	s.watch("orders").sees("0 + 0 stale")
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	s.ensemble.Resume()
-	first.skips("0 + 0", "1 + 0")
+	virtually(t, func(t *testing.T, s *scene) {
+		first := s.watch("orders")
+		first.sees("0 + 0")
+		s.ensemble.Suspend()
+		first.sees("0 + 0 stale")
+		s.watch("orders").sees("0 + 0 stale")
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		s.ensemble.Resume()
+		first.skips("0 + 0", "1 + 0")
+	})
 }
 
 func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	<-s.ensemble.opened
-	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	b.sees("queued 1")
-	failures := 1
-	(<-s.ensemble.opened).Before(func(standin.Operation) error {
-		if failures--; failures >= 0 {
-			return recipes.ErrUnreachable
-		}
-		return nil
+	virtually(t, func(t *testing.T, s *scene) {
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		<-s.ensemble.opened
+		b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		b.sees("queued 1")
+		failures := 1
+		(<-s.ensemble.opened).Before(func(standin.Operation) error {
+			if failures--; failures >= 0 {
+				return recipes.ErrUnreachable
+			}
+			return nil
+		})
+		a.cancel()
+		b.sees("granted")
 	})
-	a.cancel()
-	b.sees("granted")
 }
 
 func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
@@ -183,7 +189,7 @@ func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 		s.must(err)
 	}
 	const window = 64 << 10 // which gRPC widens by itself otherwise, most of all on a busy machine
-	reader := s.dial("unix:"+s.socket, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
+	reader := s.dial(s.target(), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
 	stream, err := reader.Watch(s.context(), &lockv1.WatchRequest{Name: "orders"})
 	s.must(err)
 	w := &watched{t: s.t, stream: stream}

@@ -17,19 +17,20 @@ import (
 
 func TestAMemberIsThereForAsLongAsItsStream(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	first, second := s.joined(s.callers, "a"), s.joined(s.callers, "b")
-	same(t, "members", s.inside(), "a b")
-	if first.incarnation <= 0 || second.incarnation <= first.incarnation {
-		t.Errorf("incarnations %d, then %d", first.incarnation, second.incarnation)
-	}
-	first.cancel()
-	first.ends("Canceled")
-	s.awaitInside("b")
-	again := s.joined(s.callers, "a")
-	if again.incarnation <= second.incarnation {
-		t.Errorf("incarnation %d after %d", again.incarnation, second.incarnation)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		first, second := s.joined(s.callers, "a"), s.joined(s.callers, "b")
+		same(t, "members", s.inside(), "a b")
+		if first.incarnation <= 0 || second.incarnation <= first.incarnation {
+			t.Errorf("incarnations %d, then %d", first.incarnation, second.incarnation)
+		}
+		first.cancel()
+		first.ends("Canceled")
+		s.awaitInside("b")
+		again := s.joined(s.callers, "a")
+		if again.incarnation <= second.incarnation {
+			t.Errorf("incarnation %d after %d", again.incarnation, second.incarnation)
+		}
+	})
 }
 
 func TestAJoinEndsWithTheReason(t *testing.T) {
@@ -120,14 +121,15 @@ func TestAJoinThatCannotBeginSaysWhy(t *testing.T) {
 
 func TestAMemberThatWaitsIsInWhenTheNameIsFree(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	first := s.joined(s.callers, "a")
-	<-s.ensemble.opened
-	second := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
-	s.awaitWatched(<-s.ensemble.opened)
-	first.cancel()
-	second.sees("joined")
-	same(t, "members", s.inside(), "a")
+	virtually(t, func(t *testing.T, s *scene) {
+		first := s.joined(s.callers, "a")
+		<-s.ensemble.opened
+		second := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
+		s.awaitWatched(<-s.ensemble.opened)
+		first.cancel()
+		second.sees("joined")
+		same(t, "members", s.inside(), "a")
+	})
 }
 
 // awaitWatched returns when a session that joins has met the member that is there.
@@ -143,14 +145,15 @@ func (s *scene) awaitWatched(session *standin.Session) {
 
 func TestAForeignMemberIsReplacedWhenItsLeaseMustHaveExpired(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 400*time.Millisecond, 100*time.Millisecond })
-	s.foreigner("a", "theirs")
-	began := time.Now()
-	j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
-	j.sees("joined")
-	if took := time.Since(began); took < 500*time.Millisecond {
-		t.Errorf("joined after %v", took)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		s.foreigner("a", "theirs")
+		began := time.Now()
+		j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
+		j.sees("joined")
+		if took := time.Since(began); took < 500*time.Millisecond {
+			t.Errorf("joined after %v", took)
+		}
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 400*time.Millisecond, 100*time.Millisecond })
 }
 
 func TestAJoinThatIsCancelledLeavesNothingBehind(t *testing.T) {
@@ -203,46 +206,48 @@ func TestAJoinThatIsCancelledLeavesNothingBehind(t *testing.T) {
 
 func TestOneLeaseIsOneMemberOfAName(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	request := func(conflict membershipv1.OnConflict) *membershipv1.JoinRequest {
-		return &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id, OnConflict: conflict}
-	}
-	first := s.join(s.callers, request(0))
-	first.sees("joined")
-	for _, conflict := range []membershipv1.OnConflict{0, waits, replaces} {
-		s.join(s.callers, request(conflict)).sees("AlreadyExists MEMBER_EXISTS")
-	}
-	s.join(s.callers, &membershipv1.JoinRequest{Member: "b", LeaseId: lease.id}).sees("joined")
-	for range 20 {
-		first.cancel()
-		first.ends("Canceled")
-		again := s.join(s.callers, request(waits))
-		again.sees("joined")
-		if again.incarnation <= first.incarnation {
-			t.Errorf("incarnation %d after %d", again.incarnation, first.incarnation)
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		request := func(conflict membershipv1.OnConflict) *membershipv1.JoinRequest {
+			return &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id, OnConflict: conflict}
 		}
-		first = again
-	}
-	same(t, "members", s.inside(), "a b")
+		first := s.join(s.callers, request(0))
+		first.sees("joined")
+		for _, conflict := range []membershipv1.OnConflict{0, waits, replaces} {
+			s.join(s.callers, request(conflict)).sees("AlreadyExists MEMBER_EXISTS")
+		}
+		s.join(s.callers, &membershipv1.JoinRequest{Member: "b", LeaseId: lease.id}).sees("joined")
+		for range 20 {
+			first.cancel()
+			first.ends("Canceled")
+			again := s.join(s.callers, request(waits))
+			again.sees("joined")
+			if again.incarnation <= first.incarnation {
+				t.Errorf("incarnation %d after %d", again.incarnation, first.incarnation)
+			}
+			first = again
+		}
+		same(t, "members", s.inside(), "a b")
+	})
 }
 
 func TestALeaseTellsWhatItIsAMemberOf(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "pod-7", Metadata: map[string]string{"port": "1"}})
-	s.join(s.callers, &membershipv1.JoinRequest{Group: "team/shop", Member: "a", LeaseId: lease.id}).sees("joined")
-	response, err := s.leases.List(s.context(), &leasev1.ListRequest{})
-	s.must(err)
-	same(t, "possessions", response.GetLeases()[0].GetPossessions(), []*leasev1.Possession{
-		{Kind: "member", Name: "team/shop/a", Held: true},
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "pod-7", Metadata: map[string]string{"port": "1"}})
+		s.join(s.callers, &membershipv1.JoinRequest{Group: "team/shop", Member: "a", LeaseId: lease.id}).sees("joined")
+		response, err := s.leases.List(s.context(), &leasev1.ListRequest{})
+		s.must(err)
+		same(t, "possessions", response.GetLeases()[0].GetPossessions(), []*leasev1.Possession{
+			{Kind: "member", Name: "team/shop/a", Held: true},
+		})
+		view, err := s.groups.Get(s.context(), &membershipv1.GetRequest{Group: "team/shop"})
+		s.must(err)
+		member := view.GetView().GetMembers()[0]
+		if member.GetOwner() != "pod-7" || !maps.Equal(member.GetMetadata(), map[string]string{"port": "1"}) {
+			t.Errorf("the member says %v", member)
+		}
 	})
-	view, err := s.groups.Get(s.context(), &membershipv1.GetRequest{Group: "team/shop"})
-	s.must(err)
-	member := view.GetView().GetMembers()[0]
-	if member.GetOwner() != "pod-7" || !maps.Equal(member.GetMetadata(), map[string]string{"port": "1"}) {
-		t.Errorf("the member says %v", member)
-	}
 }
 
 func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
@@ -271,61 +276,65 @@ func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
 
 func TestACallerThatDiesIsOutAtOnceAndOneThatFellSilentWhenItsValidityIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	silent, fallSilent := s.dialSilent()
-	s.joined(silent, "a")
-	began := time.Now()
-	fallSilent()
-	s.awaitInside("")
-	if stayed := time.Since(began); stayed < 1900*time.Millisecond {
-		t.Errorf("a silent caller's member stayed for %v", stayed)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		silent, fallSilent := s.dialSilent()
+		s.joined(silent, "a")
+		began := time.Now()
+		fallSilent()
+		s.awaitInside("")
+		if stayed := time.Since(began); stayed < 1900*time.Millisecond {
+			t.Errorf("a silent caller's member stayed for %v", stayed)
+		}
+	}, short)
 }
 
 func TestMembersStayUntilTheDrainIsOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	first := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
-	first.sees("joined")
-	second := s.joined(s.callers, "b")
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	waiter := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees("a b: +a +b")
-	drained := s.drain(10 * time.Second)
-	waiter.sees("Unavailable SIDECAR_STOPPING")
-	watch.sees("Unavailable SIDECAR_STOPPING")
-	same(t, "members", s.inside(), "a b")
-	first.sees("Aborted SIDECAR_STOPPING")
-	second.sees("Aborted SIDECAR_STOPPING")
-	s.must(<-drained)
-	same(t, "members", s.inside(), "")
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		first := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
+		first.sees("joined")
+		second := s.joined(s.callers, "b")
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		waiter := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a b: +a +b")
+		drained := s.drain(10 * time.Second)
+		waiter.sees("Unavailable SIDECAR_STOPPING")
+		watch.sees("Unavailable SIDECAR_STOPPING")
+		same(t, "members", s.inside(), "a b")
+		first.sees("Aborted SIDECAR_STOPPING")
+		second.sees("Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+		same(t, "members", s.inside(), "")
+	})
 }
 
 func TestDrainIsOverWhenAllMembersHaveLeft(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	j := s.joined(s.callers, "a")
-	drained := s.drain(time.Hour)
-	j.cancel()
-	s.must(<-drained)
+	virtually(t, func(t *testing.T, s *scene) {
+		j := s.joined(s.callers, "a")
+		drained := s.drain(time.Hour)
+		j.cancel()
+		s.must(<-drained)
+	})
 }
 
 func TestAnUpdateIsStoredAndTold(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	j := s.joined(s.callers, "a")
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees("a: +a")
-	response, err := s.groups.Update(s.context(), &membershipv1.UpdateRequest{
-		Group: "shop", Member: "a", Metadata: map[string]string{"port": "2"},
+	virtually(t, func(t *testing.T, s *scene) {
+		j := s.joined(s.callers, "a")
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a: +a")
+		response, err := s.groups.Update(s.context(), &membershipv1.UpdateRequest{
+			Group: "shop", Member: "a", Metadata: map[string]string{"port": "2"},
+		})
+		s.must(err)
+		same(t, "incarnation", response.GetIncarnation(), j.incarnation)
+		j.sees("[port:2]")
+		watch.sees("a: ~a")
+		same(t, "metadata", watch.last.GetView().GetMembers()[0].GetMetadata(), map[string]string{"port": "2"})
 	})
-	s.must(err)
-	same(t, "incarnation", response.GetIncarnation(), j.incarnation)
-	j.sees("[port:2]")
-	watch.sees("a: ~a")
-	same(t, "metadata", watch.last.GetView().GetMembers()[0].GetMetadata(), map[string]string{"port": "2"})
 }
 
 func TestOnlyItsCallerUpdatesAMember(t *testing.T) {
@@ -358,35 +367,37 @@ func TestOnlyItsCallerUpdatesAMember(t *testing.T) {
 
 func TestAnUpdateWhoseLeaseIsLostSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
-	s.joined(s.callers, "a")
-	session := <-s.ensemble.opened
-	session.Suspend()
-	_, err := s.groups.Update(s.context(), &membershipv1.UpdateRequest{Group: "shop", Member: "a"})
-	same(t, "Update", outcome(err), "Aborted LEASE_LOST")
+	virtually(t, func(t *testing.T, s *scene) {
+		s.joined(s.callers, "a")
+		session := <-s.ensemble.opened
+		session.Suspend()
+		_, err := s.groups.Update(s.context(), &membershipv1.UpdateRequest{Group: "shop", Member: "a"})
+		same(t, "Update", outcome(err), "Aborted LEASE_LOST")
+	}, short)
 }
 
 func TestAnUpdateThatNobodyWaitsForGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.joined(s.callers, "a")
-	session := <-s.ensemble.opened
-	waiting, goOn := context.WithCancel(s.context())
-	defer goOn()
-	ctx, cancel := context.WithCancel(s.context())
-	session.Before(func(operation standin.Operation) error {
-		if operation.Name == "Update" {
-			cancel()
-			<-waiting.Done()
-		}
-		return nil
+	virtually(t, func(t *testing.T, s *scene) {
+		s.joined(s.callers, "a")
+		session := <-s.ensemble.opened
+		waiting, goOn := context.WithCancel(s.context())
+		defer goOn()
+		ctx, cancel := context.WithCancel(s.context())
+		session.Before(func(operation standin.Operation) error {
+			if operation.Name == "Update" {
+				cancel()
+				<-waiting.Done()
+			}
+			return nil
+		})
+		_, err := s.groups.Update(ctx, &membershipv1.UpdateRequest{
+			Group: "shop", Member: "a", Metadata: map[string]string{"port": "2"},
+		})
+		same(t, "Update", outcome(err), "Canceled")
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a: +a")
+		goOn()
+		watch.sees("a: ~a")
 	})
-	_, err := s.groups.Update(ctx, &membershipv1.UpdateRequest{
-		Group: "shop", Member: "a", Metadata: map[string]string{"port": "2"},
-	})
-	same(t, "Update", outcome(err), "Canceled")
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees("a: +a")
-	goOn()
-	watch.sees("a: ~a")
 }

@@ -45,36 +45,37 @@ func TestGetShowsWhoIsInAGroup(t *testing.T) {
 
 func TestGroupsAreListedByNameInPages(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for _, group := range []string{"shop", "shop/eu", "shopping", "bar"} {
-		s.join(s.callers, &membershipv1.JoinRequest{Group: group, Member: "a"}).sees("joined")
-	}
-	_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "made"})
-	s.must(err)
-	s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/empty"))
-	s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/not a name"))
-	list := func(request *membershipv1.ListRequest) (lines []string, next string) {
-		response, err := s.groups.List(s.context(), request)
+	virtually(t, func(t *testing.T, s *scene) {
+		for _, group := range []string{"shop", "shop/eu", "shopping", "bar"} {
+			s.join(s.callers, &membershipv1.JoinRequest{Group: group, Member: "a"}).sees("joined")
+		}
+		_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "made"})
 		s.must(err)
-		for _, group := range response.GetGroups() {
-			lines = append(lines, fmt.Sprint(group.GetGroup(), " ", group.GetMembers(), " ", group.GetPermanent()))
+		s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/empty"))
+		s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/not a name"))
+		list := func(request *membershipv1.ListRequest) (lines []string, next string) {
+			response, err := s.groups.List(s.context(), request)
+			s.must(err)
+			for _, group := range response.GetGroups() {
+				lines = append(lines, fmt.Sprint(group.GetGroup(), " ", group.GetMembers(), " ", group.GetPermanent()))
+			}
+			return lines, response.GetNextPageToken()
 		}
-		return lines, response.GetNextPageToken()
-	}
-	all, next := list(&membershipv1.ListRequest{})
-	same(t, "groups", all, []string{"bar 1 false", "made 0 true", "shop 1 false", "shop/eu 1 false", "shopping 1 false"})
-	same(t, "next page", next, "")
-	below, _ := list(&membershipv1.ListRequest{Prefix: "shop"})
-	same(t, "groups below shop", below, []string{"shop 1 false", "shop/eu 1 false"})
-	var paged []string
-	for token := ""; ; {
-		var some []string
-		some, token = list(&membershipv1.ListRequest{PageSize: 2, PageToken: token})
-		if paged = append(paged, some...); token == "" {
-			break
+		all, next := list(&membershipv1.ListRequest{})
+		same(t, "groups", all, []string{"bar 1 false", "made 0 true", "shop 1 false", "shop/eu 1 false", "shopping 1 false"})
+		same(t, "next page", next, "")
+		below, _ := list(&membershipv1.ListRequest{Prefix: "shop"})
+		same(t, "groups below shop", below, []string{"shop 1 false", "shop/eu 1 false"})
+		var paged []string
+		for token := ""; ; {
+			var some []string
+			some, token = list(&membershipv1.ListRequest{PageSize: 2, PageToken: token})
+			if paged = append(paged, some...); token == "" {
+				break
+			}
 		}
-	}
-	same(t, "groups in pages", paged, all)
+		same(t, "groups in pages", paged, all)
+	})
 }
 
 func TestAGroupIsMadeAndDeleted(t *testing.T) {
@@ -111,97 +112,102 @@ func TestAGroupIsMadeAndDeleted(t *testing.T) {
 
 func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.foreigner("a", "")
-	response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{
-		Group: "shop", Force: true, ForceAfter: lasting(50 * time.Millisecond),
+	virtually(t, func(t *testing.T, s *scene) {
+		s.foreigner("a", "")
+		response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{
+			Group: "shop", Force: true, ForceAfter: lasting(50 * time.Millisecond),
+		})
+		s.must(err)
+		same(t, "forced", response.GetForced(), 1)
 	})
-	s.must(err)
-	same(t, "forced", response.GetForced(), 1)
 }
 
 func TestAWatchTellsWhatChanges(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees(":")
-	first := s.joined(s.callers, "a")
-	watch.sees("a: +a")
-	s.joined(s.callers, "b")
-	watch.sees("a b: +b")
-	late := s.watchGroup(s.callers, "shop")
-	late.sees("a b: +a +b")
-	incarnation := watch.last.GetView().GetMembers()[0].GetIncarnation()
-	same(t, "incarnation", incarnation, first.incarnation)
-	second := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
-	second.sees("joined")
-	words := watch.next()
-	if words == "b: -a" { // it has looked in between
-		watch.sees("a b: +a")
-	} else {
-		same(t, "message", words, "a b: -a +a")
-		same(t, "incarnation that left", watch.last.GetLeft()[0].GetIncarnation(), incarnation)
-	}
-	same(t, "incarnation that joined", watch.last.GetJoined()[0].GetIncarnation(), second.incarnation)
-	second.cancel()
-	watch.sees("b: -a")
+	virtually(t, func(t *testing.T, s *scene) {
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees(":")
+		first := s.joined(s.callers, "a")
+		watch.sees("a: +a")
+		s.joined(s.callers, "b")
+		watch.sees("a b: +b")
+		late := s.watchGroup(s.callers, "shop")
+		late.sees("a b: +a +b")
+		incarnation := watch.last.GetView().GetMembers()[0].GetIncarnation()
+		same(t, "incarnation", incarnation, first.incarnation)
+		second := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
+		second.sees("joined")
+		words := watch.next()
+		if words == "b: -a" { // it has looked in between
+			watch.sees("a b: +a")
+		} else {
+			same(t, "message", words, "a b: -a +a")
+			same(t, "incarnation that left", watch.last.GetLeft()[0].GetIncarnation(), incarnation)
+		}
+		same(t, "incarnation that joined", watch.last.GetJoined()[0].GetIncarnation(), second.incarnation)
+		second.cancel()
+		watch.sees("b: -a")
+	})
 }
 
 func TestAWatchOfAGroupGoesOnWhenTheGroupIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees(":")
-	_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "shop"})
-	s.must(err)
-	watch.sees(":")
-	same(t, "permanent", watch.last.GetView().GetPermanent(), true)
-	_, err = s.groups.Delete(s.context(), &membershipv1.DeleteRequest{Group: "shop"})
-	s.must(err)
-	watch.sees(":")
-	same(t, "permanent", watch.last.GetView().GetPermanent(), false)
-	s.joined(s.callers, "a")
-	watch.sees("a: +a")
+	virtually(t, func(t *testing.T, s *scene) {
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees(":")
+		_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "shop"})
+		s.must(err)
+		watch.sees(":")
+		same(t, "permanent", watch.last.GetView().GetPermanent(), true)
+		_, err = s.groups.Delete(s.context(), &membershipv1.DeleteRequest{Group: "shop"})
+		s.must(err)
+		watch.sees(":")
+		same(t, "permanent", watch.last.GetView().GetPermanent(), false)
+		s.joined(s.callers, "a")
+		watch.sees("a: +a")
+	})
 }
 
 func TestAWatchWithoutContactIsStaleAndClaimsNobodyGone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.joined(s.callers, "a")
-	watch := s.watchGroup(s.callers, "shop")
-	watch.sees("a: +a")
-	s.ensemble.Suspend()
-	watch.sees("a: stale")
-	late := s.watchGroup(s.callers, "shop")
-	late.sees("a: +a stale")
-	s.joined(s.callers, "b")
-	s.ensemble.Resume()
-	joined := ""
-	for joined == "" || watch.last.GetStale() { // contact may be told before or after the look
-		if words := watch.next(); strings.Contains(words, "+") {
-			joined += words
+	virtually(t, func(t *testing.T, s *scene) {
+		s.joined(s.callers, "a")
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a: +a")
+		s.ensemble.Suspend()
+		watch.sees("a: stale")
+		late := s.watchGroup(s.callers, "shop")
+		late.sees("a: +a stale")
+		s.joined(s.callers, "b")
+		s.ensemble.Resume()
+		joined := ""
+		for joined == "" || watch.last.GetStale() { // contact may be told before or after the look
+			if words := watch.next(); strings.Contains(words, "+") {
+				joined += words
+			}
 		}
-	}
-	same(t, "message", strings.TrimSuffix(joined, " stale"), "a b: +b")
+		same(t, "message", strings.TrimSuffix(joined, " stale"), "a b: +b")
+	})
 }
 
 func TestAGroupIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.joined(s.callers, "a")
-	var watches []*groupWatch
-	for range 50 {
-		watch := s.watchGroup(s.callers, "shop")
-		watch.sees("a: +a")
-		watches = append(watches, watch)
-	}
-	before := s.ensemble.Count("WatchChildren")
-	s.joined(s.callers, "b")
-	for _, watch := range watches {
-		watch.sees("a b: +b")
-		watch.cancel()
-	}
-	same(t, "lists", s.ensemble.Count("WatchChildren")-before, 1)
+	virtually(t, func(t *testing.T, s *scene) {
+		s.joined(s.callers, "a")
+		var watches []*groupWatch
+		for range 50 {
+			watch := s.watchGroup(s.callers, "shop")
+			watch.sees("a: +a")
+			watches = append(watches, watch)
+		}
+		before := s.ensemble.Count("WatchChildren")
+		s.joined(s.callers, "b")
+		for _, watch := range watches {
+			watch.sees("a b: +b")
+			watch.cancel()
+		}
+		same(t, "lists", s.ensemble.Count("WatchChildren")-before, 1)
+	})
 }
 
 func TestWatchesEndWithTheReason(t *testing.T) {
@@ -241,17 +247,18 @@ func (s *scene) awaitWatchedBelow(limit int) {
 
 func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	session := s.ensemble.memory.OpenSession(0)
-	for i := range 4000 {
-		path := fmt.Sprintf("%s/%04d", shopPath, i)
-		_, err := s.ensemble.memory.Create(path, []byte(strings.Repeat("x", 1000)), embedded.Ephemeral, session.ID())
-		s.must(err)
-	}
-	watch := s.watchGroup(s.callers, "shop")
-	watch.next()
-	view := watch.last.GetView()
-	if shown := len(view.GetMembers()); view.GetMembersOmitted() == 0 || shown+int(view.GetMembersOmitted()) != 4000 {
-		t.Errorf("%d members and %d omitted", shown, view.GetMembersOmitted())
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		session := s.ensemble.memory.OpenSession(0)
+		for i := range 4000 {
+			path := fmt.Sprintf("%s/%04d", shopPath, i)
+			_, err := s.ensemble.memory.Create(path, []byte(strings.Repeat("x", 1000)), embedded.Ephemeral, session.ID())
+			s.must(err)
+		}
+		watch := s.watchGroup(s.callers, "shop")
+		watch.next()
+		view := watch.last.GetView()
+		if shown := len(view.GetMembers()); view.GetMembersOmitted() == 0 || shown+int(view.GetMembersOmitted()) != 4000 {
+			t.Errorf("%d members and %d omitted", shown, view.GetMembersOmitted())
+		}
+	})
 }

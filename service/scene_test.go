@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
@@ -29,6 +30,7 @@ import (
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -39,6 +41,7 @@ type scene struct {
 	options  service.Options
 	services *service.Services
 	socket   string
+	memory   *bufconn.Listener // of a scene in virtual time, which has no sockets
 	callers
 	operators callers
 	others    callers // over TCP, so that they are somebody else
@@ -120,6 +123,7 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 
 // serverSettings are those that scenes set.
 type serverSettings struct {
+	Memory         net.Listener
 	Listen         []string
 	OperatorListen string
 	Log            *zap.Logger
@@ -127,6 +131,34 @@ type serverSettings struct {
 
 // newScene starts a sidecar. Its sessions last longer than a busy machine makes a test wait.
 func newScene(t *testing.T, change ...func(*service.Options)) *scene {
+	t.Helper()
+	s := newEmptyScene(t, change...)
+	tcp := s.serveOnSockets()
+	s.callers = s.dial(s.target())
+	s.operators = s.dial("unix:" + filepath.Dir(s.socket) + "/operators")
+	s.others = s.dial(tcp)
+	return s
+}
+
+// virtually runs a test on a scene in virtual time. Its callers come over connections within the process, and each is an operator.
+func virtually(t *testing.T, test func(t *testing.T, s *scene), change ...func(*service.Options)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		s := newEmptyScene(t, change...)
+		s.memory = bufconn.Listen(pipe)
+		s.serve(serverSettings{Memory: s.memory})
+		s.callers, s.operators, s.others = s.dial(within), s.dial(within), s.dial(within)
+		test(t, s)
+	})
+}
+
+// Of connections within the process.
+const (
+	within = "passthrough:memory"
+	pipe   = 64 << 10 // bytes that are on their way
+)
+
+func newEmptyScene(t *testing.T, change ...func(*service.Options)) *scene {
 	t.Helper()
 	options := service.Options{LockRoot: "/locks", SessionTimeout: 30 * time.Second, TickTime: 1500 * time.Millisecond, Log: zap.NewNop()}
 	for _, change := range change {
@@ -138,22 +170,24 @@ func newScene(t *testing.T, change ...func(*service.Options)) *scene {
 		Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, 2000),
 	}}
 	s.options, s.services = options, service.New(options, s.ensemble)
-	tcp := s.serve()
-	s.callers = s.dial("unix:" + s.socket)
-	s.operators = s.dial("unix:" + filepath.Dir(s.socket) + "/operators")
-	s.others = s.dial(tcp)
 	return s
 }
 
-// serve starts the sidecar and returns its TCP address.
-func (s *scene) serve() string {
+// serveOnSockets starts the sidecar and returns its TCP address.
+func (s *scene) serveOnSockets() string {
 	folder, err := os.MkdirTemp("", "scene")
 	s.must(err)
 	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s.socket = folder + "/callers"
-	addresses, serve, err := startServer(serverSettings{
-		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, OperatorListen: "unix://" + folder + "/operators", Log: s.options.Log,
-	}, s.services, s.ensemble)
+	return s.serve(serverSettings{
+		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, OperatorListen: "unix://" + folder + "/operators",
+	})[1]
+}
+
+// serve starts the sidecar and returns the addresses of its callers.
+func (s *scene) serve(settings serverSettings) []string {
+	settings.Log = s.options.Log
+	addresses, serve, err := startServer(settings, s.services, s.ensemble)
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -164,16 +198,28 @@ func (s *scene) serve() string {
 			s.t.Errorf("the sidecar stopped with %v", err)
 		}
 	})
-	return addresses[1]
+	return addresses
+}
+
+// connect makes a connection to the sidecar's callers.
+func (s *scene) connect(ctx context.Context) (net.Conn, error) {
+	if s.memory != nil {
+		return s.memory.DialContext(ctx)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+}
+
+// target is where a scene's callers reach the sidecar.
+func (s *scene) target() string {
+	if s.memory != nil {
+		return within
+	}
+	return "unix:" + s.socket
 }
 
 func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	s.t.Helper()
-	options = append(options, watchGrants(s.t), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(true))) // the sidecar gives up a handshake that takes long
-	connection, err := grpc.NewClient(target, options...)
-	s.must(err)
-	s.t.Cleanup(func() { _ = connection.Close() })
+	connection := s.connection(target, append(options, watchGrants(s.t))...)
 	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
@@ -182,6 +228,20 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 		queues: queuev1.NewQueueServiceClient(connection),
 	}
 	return stubs.carried(s.t)
+}
+
+func (s *scene) connection(target string, options ...grpc.DialOption) *grpc.ClientConn {
+	s.t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true))) // the sidecar gives up a handshake that takes long
+	if target == within {
+		connect := func(ctx context.Context, _ string) (net.Conn, error) { return s.connect(ctx) }
+		options = append([]grpc.DialOption{grpc.WithContextDialer(connect)}, options...)
+	}
+	connection, err := grpc.NewClient(target, options...)
+	s.must(err)
+	s.t.Cleanup(func() { _ = connection.Close() })
+	return connection
 }
 
 func (s *scene) must(err error) {
@@ -406,11 +466,11 @@ func (s *scene) dialSilent() (callers, func()) {
 func (s *scene) dialFreezing() (frozen callers, freeze func(), sockets <-chan net.Conn) {
 	freezing, over, connected := make(chan struct{}), make(chan struct{}), make(chan net.Conn, 1)
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
-		socket, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+		socket, err := s.connect(ctx)
 		connected <- socket
 		return frozenCaller{socket, freezing, over}, err
 	}
-	frozen = s.dial("unix:"+s.socket, grpc.WithContextDialer(dialer))
+	frozen = s.dial(within, grpc.WithContextDialer(dialer))
 	s.t.Cleanup(func() { close(over) })
 	return frozen, func() { close(freezing) }, connected
 }

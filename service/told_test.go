@@ -46,11 +46,11 @@ func (s *scene) acknowledge(from callers, hold, reason string) {
 func (s *scene) dialLeaving() (callers, func()) {
 	connected := make(chan net.Conn, 1)
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
-		socket, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+		socket, err := s.connect(ctx)
 		connected <- socket
 		return socket, err
 	}
-	return s.dial("unix:"+s.socket, grpc.WithContextDialer(dialer)), func() {
+	return s.dial(within, grpc.WithContextDialer(dialer)), func() {
 		select {
 		case socket := <-connected:
 			_ = socket.Close()
@@ -203,7 +203,11 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 // A caller that asked for a hold over another connection, or for its lease, counts on it, though the process that acquired it has died.
 func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 10*time.Second, 500*time.Millisecond })
+	virtually(t, whoWasToldByAnotherConnection, func(o *service.Options) { o.SessionTimeout, o.TickTime = 10*time.Second, 500*time.Millisecond })
+}
+
+func whoWasToldByAnotherConnection(t *testing.T, s *scene) {
+	t.Helper()
 	asked, unasked := s.open(s.callers, &leasev1.OpenRequest{}), s.open(s.callers, &leasev1.OpenRequest{})
 	dying, die := s.dialLeaving()
 	held := s.hold(dying, &lockv1.AcquireRequest{Name: "orders", LeaseId: asked.id})
@@ -230,14 +234,15 @@ func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T
 
 func TestWhoWasToldByAnotherConnectionThanTheOneThatCancelsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	counts := s.toldValid(s.operators, held.hold)
-	held.cancel()
-	s.awaitContenders("orders", 0)
-	if left := time.Until(counts); left > 0 {
-		t.Errorf("the lock is free while somebody may count on it for %v more", left)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		counts := s.toldValid(s.operators, held.hold)
+		held.cancel()
+		s.awaitContenders("orders", 0)
+		if left := time.Until(counts); left > 0 {
+			t.Errorf("the lock is free while somebody may count on it for %v more", left)
+		}
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
 }
 
 // Whoever learns of the end of its hold may end the stream for that alone, while what it counts on the hold for goes on.
@@ -277,94 +282,99 @@ func (c cancelAtEnd) HoldEnded(string, time.Duration) {
 // The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
 func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *service.Options) { o.SessionTimeout, o.TickTime = 9*time.Second, 900*time.Millisecond })
-	s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"}) // there is a connection
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
-	s.must(err)
-	held := &acquiring{t: t, stream: stream, cancel: cancel}
-	held.sees("granted")
-	counts := s.toldValid(s.callers, held.hold)
-	held.ends("DeadlineExceeded")
-	s.awaitContenders("orders", 0)
-	if left := time.Until(counts); left > 0 {
-		t.Errorf("the lock is free while the caller may count on it for %v more", left)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"}) // there is a connection
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
+		s.must(err)
+		held := &acquiring{t: t, stream: stream, cancel: cancel}
+		held.sees("granted")
+		counts := s.toldValid(s.callers, held.hold)
+		held.ends("DeadlineExceeded")
+		s.awaitContenders("orders", 0)
+		if left := time.Until(counts); left > 0 {
+			t.Errorf("the lock is free while the caller may count on it for %v more", left)
+		}
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 9*time.Second, 900*time.Millisecond })
 }
 
 // What stands on a lease that has ended does not wait for those who count on something else that stands on it.
 func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	frozen, freeze := s.dialFrozen()
-	stuck := s.hold(frozen, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	s.toldValid(frozen, stuck.hold)
-	held := s.hold(s.operators, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
-	counts := s.toldValid(s.operators, held.hold)
-	s.hold(s.others, &lockv1.AcquireRequest{Name: "third"})
-	waiter := s.acquire(s.operators, &lockv1.AcquireRequest{Name: "third", LeaseId: lease.id})
-	waiter.sees("queued 1")
-	freeze()
-	lease.cancel()
-	waiter.ends("Aborted LEASE_CLOSED")
-	s.awaitContenders("third", 1)
-	held.ends("Aborted LEASE_CLOSED")
-	s.acknowledge(s.operators, held.hold, "LEASE_CLOSED")
-	s.awaitContenders("others", 0)
-	if left := time.Until(counts); left < 10*time.Second {
-		t.Errorf("an acknowledged lock is free only %v before the end of what its holder was told", left)
-	}
-	same(t, "contenders of the frozen holder's lock", s.contenders("orders"), 1)
-	s.ensemble.memory.Close() // nobody waits for the frozen one here
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		frozen, freeze := s.dialFrozen()
+		stuck := s.hold(frozen, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		s.toldValid(frozen, stuck.hold)
+		held := s.hold(s.operators, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
+		counts := s.toldValid(s.operators, held.hold)
+		s.hold(s.others, &lockv1.AcquireRequest{Name: "third"})
+		waiter := s.acquire(s.operators, &lockv1.AcquireRequest{Name: "third", LeaseId: lease.id})
+		waiter.sees("queued 1")
+		freeze()
+		lease.cancel()
+		waiter.ends("Aborted LEASE_CLOSED")
+		s.awaitContenders("third", 1)
+		held.ends("Aborted LEASE_CLOSED")
+		s.acknowledge(s.operators, held.hold, "LEASE_CLOSED")
+		s.awaitContenders("others", 0)
+		if left := time.Until(counts); left < 10*time.Second {
+			t.Errorf("an acknowledged lock is free only %v before the end of what its holder was told", left)
+		}
+		same(t, "contenders of the frozen holder's lock", s.contenders("orders"), 1)
+		s.ensemble.memory.Close() // nobody waits for the frozen one here
+	}, long)
 }
 
 func TestAPlaceThatIsGoneIsWaitedForByNobody(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	counts := s.toldValid(s.callers, held.hold)
-	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
-	held.ends("Aborted LOCK_BROKEN")
-	s.must(s.stop())
-	if left := time.Until(counts); left < 10*time.Second {
-		t.Errorf("the sidecar has stopped only %v before the end of what the holder was told", left)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		counts := s.toldValid(s.callers, held.hold)
+		s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+		held.ends("Aborted LOCK_BROKEN")
+		s.must(s.stop())
+		if left := time.Until(counts); left < 10*time.Second {
+			t.Errorf("the sidecar has stopped only %v before the end of what the holder was told", left)
+		}
+	}, long)
 }
 
 func TestWhoClosesItsLeaseDoesNotCountOnItAnyMore(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	counts := s.toldValid(s.callers, held.hold)
-	_, err := s.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: lease.id})
-	s.must(err)
-	same(t, "contenders", s.contenders("orders"), 0)
-	if left := time.Until(counts); left < 10*time.Second {
-		t.Errorf("the lock is free only %v before the end of what the holder was told", left)
-	}
+	virtually(t, func(t *testing.T, s *scene) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		counts := s.toldValid(s.callers, held.hold)
+		_, err := s.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: lease.id})
+		s.must(err)
+		same(t, "contenders", s.contenders("orders"), 0)
+		if left := time.Until(counts); left < 10*time.Second {
+			t.Errorf("the lock is free only %v before the end of what the holder was told", left)
+		}
+	}, long)
 }
 
 // A hold that ends while it is being checked is told to have ended, or what is told is waited for.
 func TestCheckDoesNotOvertakeTheEndOfAHold(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, long)
-	var slow *slowSession
-	s.ensemble.wrap = func(session *standin.Session) service.Session {
-		slow = &slowSession{Session: session}
-		return slow
-	}
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-	asked, answer := slow.holdBack()
-	checked := make(chan string, 1)
-	go func() { checked <- s.checked(s.callers, held.hold) }()
-	<-asked
-	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token})
-	s.must(err)
-	close(answer)
-	same(t, "Check", <-checked, "LOCK_BROKEN")
+	virtually(t, func(t *testing.T, s *scene) {
+		var slow *slowSession
+		s.ensemble.wrap = func(session *standin.Session) service.Session {
+			slow = &slowSession{Session: session}
+			return slow
+		}
+		held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		asked, answer := slow.holdBack()
+		checked := make(chan string, 1)
+		go func() { checked <- s.checked(s.callers, held.hold) }()
+		<-asked
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token})
+		s.must(err)
+		close(answer)
+		same(t, "Check", <-checked, "LOCK_BROKEN")
+	}, long)
 }
 
 // A slowSession tells its validity late once.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -44,9 +43,7 @@ func kindsOf[M any, P interface {
 // watches begins each Watch that there is, with its keepalive, and returns what its messages are.
 func (s *scene) watches(keepalive *durationpb.Duration) map[string]func() string {
 	s.semaphore("calls", 2)
-	connection, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.must(err)
-	s.t.Cleanup(func() { _ = connection.Close() })
+	connection := s.connection(s.target())
 	ctx := s.context()
 	return map[string]func() string{
 		"lock":      kindsOf(s.Watch(ctx, &lockv1.WatchRequest{Name: "orders", Keepalive: keepalive})),
@@ -86,22 +83,23 @@ func TestAKeepaliveOutOfRangeIsRefused(t *testing.T) {
 
 func TestWithoutContactAWatchOfASemaphoreSendsTheViewAgainAsStale(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.semaphore("calls", 2)
-	begin := func() func() string {
-		watch, err := s.semaphores.Watch(s.context(), &semaphorev1.WatchRequest{Name: "calls"})
-		s.must(err)
-		return func() string {
-			got, err := watch.Recv()
+	virtually(t, func(t *testing.T, s *scene) {
+		s.semaphore("calls", 2)
+		begin := func() func() string {
+			watch, err := s.semaphores.Watch(s.context(), &semaphorev1.WatchRequest{Name: "calls"})
 			s.must(err)
-			return got.GetView().GetName() + map[bool]string{true: " stale"}[got.GetStale()]
+			return func() string {
+				got, err := watch.Recv()
+				s.must(err)
+				return got.GetView().GetName() + map[bool]string{true: " stale"}[got.GetStale()]
+			}
 		}
-	}
-	first := begin()
-	same(t, "view", first(), "calls")
-	s.ensemble.Suspend()
-	same(t, "view", first(), "calls stale")
-	same(t, "view of another watch", begin()(), "calls stale")
-	s.ensemble.Resume()
-	same(t, "view", first(), "calls")
+		first := begin()
+		same(t, "view", first(), "calls")
+		s.ensemble.Suspend()
+		same(t, "view", first(), "calls stale")
+		same(t, "view of another watch", begin()(), "calls stale")
+		s.ensemble.Resume()
+		same(t, "view", first(), "calls")
+	})
 }

@@ -35,15 +35,16 @@ import (
 
 // Options is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
 type Options struct {
-	Listen         []string    // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
-	SocketMode     fs.FileMode // of their Unix sockets
-	OperatorListen string      // for operators; a Unix socket
-	HTTPListen     string      // for callers who speak HTTP and JSON, for all but held streams; TCP
-	HTTPTokenFile  string      // of HTTPListen on loopback, whose callers show this token; otherwise they show certificates
-	MetricsListen  string      // for scrapers and probes, over HTTP
-	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
-	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
-	TrustDomains   []string    // SPIFFE trust domains with authorities of their own, each DOMAIN=FILE
+	Memory         net.Listener // for callers inside of the process; for tests
+	Listen         []string     // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
+	SocketMode     fs.FileMode  // of their Unix sockets
+	OperatorListen string       // for operators; a Unix socket
+	HTTPListen     string       // for callers who speak HTTP and JSON, for all but held streams; TCP
+	HTTPTokenFile  string       // of HTTPListen on loopback, whose callers show this token; otherwise they show certificates
+	MetricsListen  string       // for scrapers and probes, over HTTP
+	AdminListen    string       // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
+	TLS            TLSFiles     // of every TCP address in Listen; without them these are loopback only
+	TrustDomains   []string     // SPIFFE trust domains with authorities of their own, each DOMAIN=FILE
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
 	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
@@ -188,6 +189,9 @@ func (s *Server) openCallers() error {
 			return err
 		}
 		hands.Secure = credentials.NewTLS(config)
+	}
+	if memory := s.options.Memory; memory != nil {
+		s.listeners = append(s.listeners, listener{forCallers, memory, s.newGRPC(hands).Serve})
 	}
 	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
