@@ -48,7 +48,7 @@ func checkBarriers(e *evidence, v *Verdict) {
 	for _, name := range slices.Sorted(maps.Keys(barriers)) {
 		b := barriers[name]
 		b.checkCalls()
-		b.checkRemovals()
+		b.checkChanges()
 		b.checkEntries()
 	}
 }
@@ -142,17 +142,28 @@ func (b *barrier) unset() (all []window) {
 	return append(all, window{since, b.quiet})
 }
 
-// checkRemovals demands that a barrier remains until somebody removes it. A removal that did not succeed may be carried out later.
-func (b *barrier) checkRemovals() {
+// checkChanges demands that a barrier stands from when a caller sets it until one removes it. A change that did not succeed may be carried out
+// later; one that did, may not.
+func (b *barrier) checkChanges() {
+	if len(b.entries) > 0 {
+		return // a double barrier, whose node comes and goes with those who stand there
+	}
 	for _, node := range b.nodes {
-		removed := slices.ContainsFunc(b.calls, func(o *operation) bool {
-			done := o.succeeded()
-			return o.Kind == history.Removing && o.At <= b.clocks.latest(node.Gone) && (done == 0 || done >= b.clocks.earliest(node.Gone))
-		})
-		if node.Gone.Happened() && !removed && len(b.entries) == 0 {
-			b.accusef("%s went at zxid %#x, though nobody was removing it", node.Path, node.Gone.Zxid)
+		if !b.mayBe(history.Setting, node.Made) {
+			b.accusef("%s came at zxid %#x, though no caller was setting it", node.Path, node.Made.Zxid)
+		}
+		if node.Gone.Happened() && !b.mayBe(history.Removing, node.Gone) {
+			b.accusef("%s went at zxid %#x, though no caller was removing it", node.Path, node.Gone.Zxid)
 		}
 	}
+}
+
+// mayBe says whether a transaction may be what a call of this kind has asked for.
+func (b *barrier) mayBe(kind history.Kind, change txnlog.Stamp) bool {
+	return slices.ContainsFunc(b.calls, func(o *operation) bool {
+		done := o.succeeded()
+		return o.Kind == kind && o.At <= b.clocks.latest(change) && (done == 0 || done >= b.clocks.earliest(change))
+	})
 }
 
 // checkEntries looks at those who entered.

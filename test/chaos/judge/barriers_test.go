@@ -22,7 +22,14 @@ func TestNobodyPassesABarrierThatStands(t *testing.T) {
 	judgeAll(t, Barriers, []story{
 		{name: "as promised", seen: seen, logged: logged},
 		{name: "it stands", seen: but(seen, "62 2/1 ended", "40 2/1 ended"), logged: logged, want: "client 2/1 passed B or removed it, which stood"},
-		{name: "it is set anew at once", seen: seen, logged: logged + "\n7 61 s1 make /barriers/B x"},
+		{
+			name: "it is set anew at once", seen: seen + "\n59 3/1 setting\n63 3/1 ended OK", logged: logged + "\n7 61 s1 make /barriers/B x",
+		},
+		{
+			name: "nobody sets it", seen: seen, logged: logged + "\n7 70 s1 make /barriers/B x",
+			want: "/barriers/B came at zxid 0x7, though no caller",
+		},
+		{name: "a lost setting comes late", seen: seen + "\n59 3/1 setting\n63 3/1 ended Unavailable", logged: logged + "\n7 70 s1 make /barriers/B x"},
 		{name: "it is not removed", seen: seen, logged: "5 15 s1 make /barriers/B x", want: "client 1/2 passed B or removed it, which stood"},
 		{name: "it is not set", seen: seen, logged: "5 5 s1 make /x", want: "client 1/1 was told that B is set, and it was not"},
 		{
@@ -31,7 +38,7 @@ func TestNobodyPassesABarrierThatStands(t *testing.T) {
 		},
 		{
 			name: "nobody removes it", seen: but(seen, "50 1/2 removing", "61 1/2 setting"), logged: logged,
-			want: "/barriers/B went at zxid 0x6, though nobody",
+			want: "/barriers/B went at zxid 0x6, though no caller",
 		},
 		{name: "a lost removal comes late", seen: but(seen, "65 1/2 ended OK", "55 1/2 ended Unavailable"), logged: logged},
 		{
