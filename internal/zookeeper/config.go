@@ -116,7 +116,7 @@ func (c *Config) completeListeners() {
 // completeWorld takes the real world for what is not given.
 func (c *Config) completeWorld() {
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{}).DialContext
+		c.Dial = dialAlone
 	}
 	if c.Clock == nil {
 		c.Clock = func() time.Duration { return time.Duration(now()) }

@@ -166,6 +166,25 @@ func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) 
 	return secured, nil
 }
 
+// dialAlone looks a server's name up by itself, and connects. Go would have it wait for any look-up of the same name that is under way: also for
+// one whose caller has given it up, and whose question was lost, though the name server answers by now. What is given up here ends at once.
+func dialAlone(ctx context.Context, network, address string) (net.Conn, error) {
+	usual := net.DefaultResolver
+	ask := usual.Dial
+	if ask == nil {
+		ask = (&net.Dialer{}).DialContext
+	}
+	own := &net.Resolver{PreferGo: usual.PreferGo, StrictErrors: usual.StrictErrors}
+	own.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
+		asked, err := ask(ctx, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = asked.Close() }) // Go waits for the answer until the resolver's own limit
+		}
+		return asked, err
+	}
+	return (&net.Dialer{Resolver: own}).DialContext(ctx, network, address)
+}
+
 // backOff waits before every attempt but the first since a heartbeat was last answered: full jitter, doubling, from the attempt before
 // it. A handshake that was answered says little of the connection: a server may drop it at once.
 func (s *Session) backOff() error {
