@@ -96,4 +96,8 @@ var All = []Nemesis{
 		Realm: Sidecars, Forces: true, Resuming: true, Adjust: withDisks, strike: hangDisk,
 	},
 	{Name: "N27", About: "a sidecar with a tenth of a processor", Realm: Sidecars, strike: starve},
+	{
+		Name: "N28", About: "a follower that carries out late what a sidecar has asked for again at another server",
+		Realm: Servers, strike: delayWrites,
+	},
 }
