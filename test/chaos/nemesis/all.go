@@ -93,11 +93,15 @@ var All = []Nemesis{
 	},
 	{
 		Name: "N26", About: "a sidecar whose state directory hangs, and which loses the ensemble meanwhile; needs root",
-		Realm: Sidecars, Forces: true, Resuming: true, Adjust: withDisks, strike: hangDisk,
+		Realm: Sidecars, Forces: true, Resuming: true, Adjust: withStateDisks, strike: hangDisk,
 	},
 	{Name: "N27", About: "a sidecar with a tenth of a processor", Realm: Sidecars, strike: starve},
 	{
 		Name: "N28", About: "a follower that carries out late what a sidecar has asked for again at another server",
 		Realm: Servers, strike: delayWrites,
+	},
+	{
+		Name: "N29", About: "a sidecar whose audit log's disk hangs or is full, and which loses the ensemble meanwhile; needs root",
+		Realm: Sidecars, Forces: true, Adjust: withAuditDisks, strike: loseAudit,
 	},
 }

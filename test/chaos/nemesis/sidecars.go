@@ -204,9 +204,11 @@ func (s *scene) lose(ctx context.Context, host *stage.Host) {
 	s.pause(ctx, s.expiry())
 }
 
-func withDisks(options *stage.Options) { options.Disks = true }
+func withStateDisks(options *stage.Options) { options.Disk = stage.StateDisk }
 
-// hangDisk has what a sidecar writes to its state directory wait meanwhile.
+func withAuditDisks(options *stage.Options) { options.Disk = stage.AuditDisk }
+
+// hangDisk has what a sidecar writes to its own disk wait meanwhile.
 func hangDisk(ctx context.Context, s *scene) error {
 	host := s.host()
 	defer s.fault(host.Target())()
@@ -215,6 +217,20 @@ func hangDisk(ctx context.Context, s *scene) error {
 	}
 	s.lose(ctx, host)
 	return host.ThawDisk()
+}
+
+// loseAudit has the disk of a sidecar's audit log hang, or be full, in turns.
+func loseAudit(ctx context.Context, s *scene) error {
+	if s.strikes%2 == 0 {
+		return hangDisk(ctx, s)
+	}
+	host := s.host()
+	defer s.fault(host.Target())()
+	if err := host.FillDisk(); err != nil {
+		return err
+	}
+	s.lose(ctx, host)
+	return host.EmptyDisk()
 }
 
 // A starving sidecar stands still for nine tenths of each slice.

@@ -51,7 +51,7 @@ func newHost(s *Stage, number int) (*Host, error) {
 	if err := h.Sleep(0); err != nil {
 		return nil, err
 	}
-	if s.options.Disks {
+	if s.options.Disk != "" {
 		if err := h.mountDisk(); err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func newHost(s *Stage, number int) (*Host, error) {
 func (h *Host) calls() []*link.Link { return []*link.Link{h.Calls, h.Lending, h.Borrowing} }
 
 func (h *Host) close() {
-	if h.stage.options.Disks {
+	if h.stage.options.Disk != "" {
 		h.unmountDisk()
 	}
 	for _, way := range h.ToServers {
@@ -180,6 +180,9 @@ func (h *Host) flags() []string {
 	}
 	if h.stage.play.Resuming {
 		flags = append(flags, "--state-dir="+h.stateDirectory())
+	}
+	if h.stage.options.Disk == AuditDisk {
+		flags = append(flags, "--audit-log="+h.auditLog())
 	}
 	if h.HandsOver() {
 		flags = append(flags, "--sigterm=handover")

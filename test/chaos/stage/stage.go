@@ -32,7 +32,7 @@ type Options struct {
 	Locks    string   // which locks clients use
 	Ensemble ensemble.Options
 	Flags    []string // of every sidecar, beside those that follow from the ensemble and the play
-	Disks    bool     // sidecars keep what leases outlive them by on disks of their own
+	Disk     Disk     // what each sidecar keeps on a disk of its own; empty for nothing. Needs root
 	// Credentials are the user and the password, with a colon between, that sidecars show to the ensemble; empty for none.
 	Credentials string
 }
