@@ -104,4 +104,8 @@ var All = []Nemesis{
 		Name: "N29", About: "a sidecar whose audit log's disk hangs or is full, and which loses the ensemble meanwhile; needs root",
 		Realm: Sidecars, Forces: true, Adjust: withAuditDisks, strike: loseAudit,
 	},
+	{
+		Name: "N30", About: "a sidecar whose name server hangs while its connections are reset; needs root",
+		Realm: Sidecars, Forces: true, Adjust: withNames, strike: hangNames,
+	},
 }

@@ -29,6 +29,7 @@ type Host struct {
 	Calls     *link.Link   // between the sidecar and those clients that call it over TCP
 	Lending   *link.Link   // between the sidecar and those connections over which leases are opened that others hold with
 	Borrowing *link.Link   // between the sidecar and the others
+	Names     *NameServer  // that the sidecar asks; nil if it has addresses
 
 	stage     *Stage
 	directory string
@@ -56,6 +57,11 @@ func newHost(s *Stage, number int) (*Host, error) {
 			return nil, err
 		}
 	}
+	if s.options.Names {
+		if err := h.nameServers(); err != nil {
+			return nil, err
+		}
+	}
 	for _, server := range s.Ensemble.Servers() {
 		way, err := link.New(link.Options{Target: server.RealAddress(), ZooKeeper: true})
 		if err != nil {
@@ -79,6 +85,9 @@ func (h *Host) calls() []*link.Link { return []*link.Link{h.Calls, h.Lending, h.
 func (h *Host) close() {
 	if h.stage.options.Disk != "" {
 		h.unmountDisk()
+	}
+	if h.Names != nil {
+		h.Names.close()
 	}
 	for _, way := range h.ToServers {
 		way.Close()
@@ -173,7 +182,7 @@ func (h *Host) flags() []string {
 		"serve",
 		"--listen=" + h.Address(), "--listen=127.0.0.1:0",
 		"--operator-listen=" + h.Operators(),
-		"--zookeeper=" + strings.Join(h.Servers(), ","),
+		"--zookeeper=" + strings.Join(h.given(), ","),
 		"--tick-time=" + ensemble.TickTime.String(),
 		fmt.Sprint("--sync-limit=", ensemble.SyncLimit),
 		"--session-timeout=" + h.stage.play.Timeout.String(),
@@ -197,7 +206,7 @@ func (h *Host) HandsOver() bool { return h.stage.play.Resuming && h.Number%2 == 
 func (h *Host) command(more ...string) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	arguments := append(slices.Clone(h.wrapper), h.stage.options.Sidecar)
+	arguments := append(slices.Concat(h.wrapper, h.asking()), h.stage.options.Sidecar)
 	arguments = append(append(arguments, h.flags()...), more...)
 	if h.credentials == "" {
 		return arguments, nil

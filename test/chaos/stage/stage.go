@@ -33,6 +33,7 @@ type Options struct {
 	Ensemble ensemble.Options
 	Flags    []string // of every sidecar, beside those that follow from the ensemble and the play
 	Disk     Disk     // what each sidecar keeps on a disk of its own; empty for nothing. Needs root
+	Names    bool     // sidecars know the servers by name, each from a name server of its own. Needs root
 	// Credentials are the user and the password, with a colon between, that sidecars show to the ensemble; empty for none.
 	Credentials string
 }
