@@ -165,7 +165,8 @@ func (r *round) disturb(ctx context.Context) error {
 		group.Go(func() error {
 			err := each.Haunt(striking, nemesis.Setting{
 				Stage: r.stage, Prefix: r.prefix(), Timeout: p.timeout, Tick: p.profile.ensemble.TickTime,
-				Silence: time.Duration(p.profile.ensemble.SyncLimit) * p.profile.ensemble.TickTime,
+				Silence:  time.Duration(p.profile.ensemble.SyncLimit) * p.profile.ensemble.TickTime,
+				Patience: r.settings().Patience,
 			}, dice, p.faults())
 			if err != nil {
 				return fmt.Errorf("%s: %w", each.Name, err)

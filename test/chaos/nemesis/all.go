@@ -89,11 +89,11 @@ var All = []Nemesis{
 	},
 	{
 		Name: "N25", About: "a sidecar whose log is not read, and which loses the ensemble meanwhile",
-		Realm: Sidecars, Forces: true, strike: deafen,
+		Realm: Sidecars, Forces: true, Slow: true, strike: deafen,
 	},
 	{
 		Name: "N26", About: "a sidecar whose state directory hangs, and which loses the ensemble meanwhile; needs root",
-		Realm: Sidecars, Forces: true, Resuming: true, Adjust: withStateDisks, strike: hangDisk,
+		Realm: Sidecars, Forces: true, Slow: true, Resuming: true, Adjust: withStateDisks, strike: hangDisk,
 	},
 	{Name: "N27", About: "a sidecar with a tenth of a processor", Realm: Sidecars, strike: starve},
 	{
@@ -102,7 +102,7 @@ var All = []Nemesis{
 	},
 	{
 		Name: "N29", About: "a sidecar whose audit log's disk hangs or is full, and which loses the ensemble meanwhile; needs root",
-		Realm: Sidecars, Forces: true, Adjust: withAuditDisks, strike: loseAudit,
+		Realm: Sidecars, Forces: true, Slow: true, Adjust: withAuditDisks, strike: loseAudit,
 	},
 	{
 		Name: "N30", About: "a sidecar whose name server hangs while its connections are reset; needs root",

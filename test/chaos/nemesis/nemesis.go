@@ -55,6 +55,8 @@ type Setting struct {
 	Timeout time.Duration // of sessions
 	Tick    time.Duration // of the ensemble
 	Silence time.Duration // after which a server that hears no more of its leader gives up
+	// Patience is how long something may take after a fault, for the judge.
+	Patience time.Duration
 }
 
 // A scene is the stage as one nemesis sees it.

@@ -186,37 +186,41 @@ func suspendHost(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// deafen leaves the log of a sidecar unread that loses the ensemble for longer than its leases last, and serves then.
+// deafen leaves the log of a sidecar unread.
 func deafen(ctx context.Context, s *scene) error {
 	host := s.host()
-	defer s.fault(host.Target())()
-	host.Deafen()
-	defer host.Hear()
-	s.lose(ctx, host)
-	return nil
+	hear := func() error { host.Hear(); return nil }
+	return s.lose(ctx, host, func() error { host.Deafen(); return nil }, hear)
 }
 
-// lose has a sidecar lose the ensemble for longer than its leases last, and then serve for as long.
-func (s *scene) lose(ctx context.Context, host *stage.Host) {
+// lose has a sidecar lose the ensemble for longer than its leases last, and then serve for longer than anything may take, all of which while
+// something else is wrong. Only the ensemble's loss counts as a fault: what else is wrong must concern no lock.
+func (s *scene) lose(ctx context.Context, host *stage.Host, wrong, right func() error) error {
+	testified, err := s.witness(ctx, host)
+	if err != nil {
+		return err
+	}
+	defer testified()
+	if err := wrong(); err != nil {
+		return err
+	}
+	heal := s.fault(host.Target())
 	s.eachWay(host, func(way *link.Link) { way.Drop() })
 	s.pause(ctx, s.expiry())
 	host.Heal()
-	s.pause(ctx, s.expiry())
+	heal()
+	s.pause(ctx, s.Patience+s.expiry())
+	return right()
 }
 
 func withStateDisks(options *stage.Options) { options.Disk = stage.StateDisk }
 
 func withAuditDisks(options *stage.Options) { options.Disk = stage.AuditDisk }
 
-// hangDisk has what a sidecar writes to its own disk wait meanwhile.
+// hangDisk has what a sidecar writes to its own disk wait.
 func hangDisk(ctx context.Context, s *scene) error {
 	host := s.host()
-	defer s.fault(host.Target())()
-	if err := host.FreezeDisk(); err != nil {
-		return err
-	}
-	s.lose(ctx, host)
-	return host.ThawDisk()
+	return s.lose(ctx, host, host.FreezeDisk, host.ThawDisk)
 }
 
 // loseAudit has the disk of a sidecar's audit log hang, or be full, in turns.
@@ -225,12 +229,7 @@ func loseAudit(ctx context.Context, s *scene) error {
 		return hangDisk(ctx, s)
 	}
 	host := s.host()
-	defer s.fault(host.Target())()
-	if err := host.FillDisk(); err != nil {
-		return err
-	}
-	s.lose(ctx, host)
-	return host.EmptyDisk()
+	return s.lose(ctx, host, host.FillDisk, host.EmptyDisk)
 }
 
 func withNames(options *stage.Options) { options.Names = true }
