@@ -232,23 +232,6 @@ func loseAudit(ctx context.Context, s *scene) error {
 	return s.lose(ctx, host, host.FillDisk, host.EmptyDisk)
 }
 
-func withNames(options *stage.Options) { options.Names = true }
-
-// hangNames has a sidecar's name server answer nothing for longer than leases last, while its connections to the ensemble are reset.
-func hangNames(ctx context.Context, s *scene) error {
-	host := s.host()
-	defer s.fault(host.Target())()
-	host.Names.Hang()
-	defer host.Names.Answer()
-	for over := time.Now().Add(s.expiry()); time.Now().Before(over); {
-		s.eachWay(host, (*link.Link).Reset)
-		if !s.pause(ctx, s.between(s.Timeout/8, s.Timeout/4)) {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // A starving sidecar stands still for nine tenths of each slice.
 const slice = 100 * time.Millisecond
 
