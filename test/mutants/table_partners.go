@@ -36,4 +36,14 @@ var partners = []Mutant{
 			Package: "internal/caller", Test: "TestWhatASocketsErrorSaysAboutThePeer", Complaint: "EOF, local false: closed, want silent",
 		}},
 	},
+	{
+		ID: "B8", Bug: "a call that logs a line waits until the reader of the log has read it",
+		Catchers: []Catcher{{Package: "internal/sink", Test: "TestALineDoesNotWaitForItsReader", Complaint: "deadlock"}},
+	},
+	{
+		ID: "B9", Bug: "a look-up of a server's name waits for an earlier one, which its name server has left unanswered",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestALookUpDoesNotWaitForOneThatHung", Complaint: "answers again, and the look-up ends with",
+		}},
+	},
 }
