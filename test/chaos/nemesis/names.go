@@ -35,7 +35,7 @@ func hangNames(ctx context.Context, s *scene) error {
 	return s.pass(ctx, host)
 }
 
-// pass has a caller wait at a barrier that is not set. A sidecar that serves lets it pass at once.
+// pass has a caller wait at a barrier that is not set, again and again until it is let pass. A sidecar that serves does that at once.
 func (s *scene) pass(ctx context.Context, host *stage.Host) error {
 	connection, err := grpc.NewClient(host.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -46,13 +46,24 @@ func (s *scene) pass(ctx context.Context, host *stage.Host) error {
 	defer cancel()
 	op, name := int64(s.strikes+1), fmt.Sprint(s.Prefix, "/unset/", s.strikes)
 	s.Stage.Note(history.Event{Kind: history.Awaiting, Op: op, Barrier: name, Sidecar: host.Number})
-	stream, err := barrierv1.NewBarrierServiceClient(connection).Wait(ctx, &barrierv1.WaitRequest{Name: name})
+	for {
+		err = wait(ctx, barrierv1.NewBarrierServiceClient(connection), name)
+		if err == nil || !s.pause(ctx, 50*time.Millisecond) {
+			break
+		}
+	}
+	s.noteEnd(op, err)
+	return nil
+}
+
+// wait waits at a barrier once.
+func wait(ctx context.Context, barriers barrierv1.BarrierServiceClient, name string) error {
+	stream, err := barriers.Wait(ctx, &barrierv1.WaitRequest{Name: name})
 	for err == nil {
 		_, err = stream.Recv()
 	}
 	if errors.Is(err, io.EOF) {
-		err = nil
+		return nil
 	}
-	s.noteEnd(op, err)
-	return nil
+	return err
 }
