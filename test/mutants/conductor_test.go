@@ -38,7 +38,7 @@ var wrongs = []wrong{
 	{mutant: "B2", nemesis: "N26", workload: "W[139]", complaint: "witnessed/.* heard of it only after", root: true},
 	{mutant: "B4", nemesis: "N28", workload: "W[13]", complaint: "though no caller was (setting|removing) it"},
 	{mutant: "B8", nemesis: "N29", workload: "W[139]", complaint: "heard only after .* that it was its turn", root: true},
-	{mutant: "B9", nemesis: "N30", workload: "W[1379]", complaint: "had not seen .* go after", root: true},
+	{mutant: "B9", nemesis: "N30", workload: "W[13]", complaint: "waited at .*/unset/", root: true},
 }
 
 // What is known to be wrong must not get through a few rounds of faults on a real ensemble either. It takes minutes.
