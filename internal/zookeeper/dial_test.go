@@ -9,8 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // answerNoName takes one question, as name servers do over TCP, and says that there is no such name, unless it hangs.
@@ -25,12 +26,12 @@ func answerNoName(conn net.Conn, hangs bool) {
 		return
 	}
 	if hangs {
-		io.Copy(io.Discard, conn) //nolint:errcheck // until the other side gives up
+		io.Copy(io.Discard, conn) // until the other side gives up
 		return
 	}
 	const response, noName = 0x80, 3
 	message[2], message[3] = message[2]|response, noName
-	conn.Write(append(binary.BigEndian.AppendUint16(nil, length), message...)) //nolint:errcheck // the other side may have given up
+	conn.Write(append(binary.BigEndian.AppendUint16(nil, length), message...)) // the other side may have given up
 }
 
 func TestALookUpDoesNotWaitForOneThatHung(t *testing.T) {
@@ -45,7 +46,7 @@ func TestALookUpDoesNotWaitForOneThatHung(t *testing.T) {
 	if failure := lookUp(t); !failure.IsNotFound { // package net makes a channel then, which must not be a bubble's
 		t.Errorf("the name server answers, and the look-up ends with %v", failure)
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var asking sync.WaitGroup
 		defer asking.Wait()
 		hangs.Store(true)

@@ -54,7 +54,8 @@ var returns = []Mutant{
 	{
 		ID: "Y10", Bug: "a sidecar that is stopped to hand over ends what its callers come back to in that moment",
 		Catchers: []Catcher{{
-			Package: "service", Test: "TestASidecarThatStopsDoesNotEndWhatIsComeBackTo", Complaint: `got "1 ended 1\d SIDECAR_STOPPING", want "(opened|1 granted)"`,
+			Package: "service", Test: "TestASidecarThatStopsDoesNotEndWhatIsComeBackTo",
+			Complaint: `got "1 ended 1\d SIDECAR_STOPPING", want "(opened|1 granted)"`,
 		}},
 	},
 	{

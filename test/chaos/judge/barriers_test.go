@@ -29,7 +29,10 @@ func TestNobodyPassesABarrierThatStands(t *testing.T) {
 			name: "nobody sets it", seen: seen, logged: logged + "\n7 70 s1 make /barriers/B x",
 			want: "/barriers/B came at zxid 0x7, though no caller",
 		},
-		{name: "a lost setting comes late", seen: seen + "\n59 3/1 setting\n63 3/1 ended Unavailable", logged: logged + "\n7 70 s1 make /barriers/B x"},
+		{
+			name: "a lost setting comes late", seen: seen + "\n59 3/1 setting\n63 3/1 ended Unavailable",
+			logged: logged + "\n7 70 s1 make /barriers/B x",
+		},
 		{name: "it is not removed", seen: seen, logged: "5 15 s1 make /barriers/B x", want: "client 1/2 passed B or removed it, which stood"},
 		{name: "it is not set", seen: seen, logged: "5 5 s1 make /x", want: "client 1/1 was told that B is set, and it was not"},
 		{

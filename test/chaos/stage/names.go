@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -28,7 +29,7 @@ func serveNames() (n *NameServer, err error) {
 	n = &NameServer{closed: make(chan struct{})}
 	for range attempts {
 		address := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254)))
-		if n.conn, err = net.ListenPacket("udp4", net.JoinHostPort(address.String(), port)); err == nil {
+		if n.conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp4", net.JoinHostPort(address.String(), port)); err == nil {
 			go n.serve()
 			return n, nil
 		}
