@@ -229,18 +229,17 @@ func TestWhoDoesNotWaitIsToldThatAllItemsRest(t *testing.T) {
 // Where nothing is yet, whoever waits is told when it comes.
 func TestWhoWaitsAtAQueueThatIsNotThereAsksOnce(t *testing.T) {
 	t.Parallel()
-	virtually(t, func(t *testing.T, s *scene) {
-		waiting := s.take(s.callers, &queuev1.TakeRequest{Name: "mail"})
-		waiting.sees("queued 0")
-		session := <-s.ensemble.opened
-		before := session.Count("WatchChildren")
-		time.Sleep(200 * time.Millisecond) // in which one that asks again and again asks thousands of times
-		if asked := session.Count("WatchChildren") - before; asked > 10 {
-			t.Fatalf("asked %d times", asked)
-		}
-		s.putItem(&queuev1.PutRequest{Name: "mail", Value: []byte("a")})
-		waiting.sees("delivered [a]")
-	})
+	s := newScene(t)
+	waiting := s.take(s.callers, &queuev1.TakeRequest{Name: "mail"})
+	waiting.sees("queued 0")
+	session := <-s.ensemble.opened
+	before := session.Count("WatchChildren")
+	time.Sleep(200 * time.Millisecond) // in which one that asks again and again asks thousands of times
+	if asked := session.Count("WatchChildren") - before; asked > 10 {
+		t.Fatalf("asked %d times", asked)
+	}
+	s.putItem(&queuev1.PutRequest{Name: "mail", Value: []byte("a")})
+	waiting.sees("delivered [a]")
 }
 
 func TestAQueueRefusesWhatIsTooMuch(t *testing.T) {
