@@ -51,7 +51,7 @@ func TestRoundsOfFaultsShowWhatIsKnownToBeWrong(t *testing.T) {
 	for _, w := range wrongs {
 		t.Run(cmp.Or(w.mutant, "go-zookeeper's own lock")+" under "+w.nemesis, func(t *testing.T) {
 			if w.root && os.Geteuid() != 0 {
-				t.Skip("it takes root")
+				full.Lacks(t, "it takes root")
 			}
 			program := sidecar
 			if w.mutant != "" {
