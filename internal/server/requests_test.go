@@ -180,8 +180,9 @@ func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.
 // untilRequestsWait returns when a request of the caller waits for others that have not come as a whole.
 func untilRequestsWait(t *testing.T, connection *grpc.ClientConn) {
 	t.Helper()
+	ctx := within(t)
 	for told := ""; told != "DeadlineExceeded"; {
-		must(t, t.Context().Err())
+		must(t, ctx.Err())
 		waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err := lockv1.NewLockServiceClient(connection).Get(waits, &lockv1.GetRequest{})
 		told = outcome(err)
