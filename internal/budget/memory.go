@@ -19,7 +19,7 @@ import (
 // smallMessage is what is always sent: a caller that does not read can have no more than a stream's worth of them.
 const smallMessage = 64 << 10
 
-// Memory keeps answers from piling up that nobody reads: the transport takes over a message at once, whatever the caller
+// Memory keeps answers from piling up that their callers do not read: the transport takes over a message at once, whatever the caller
 // reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
 type Memory struct {
 	most  int                // bytes in use

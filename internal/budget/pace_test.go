@@ -44,7 +44,7 @@ func TestAPaceAllowsTheWorkOfTwoSecondsAtOnceAndTellsWhenMore(t *testing.T) {
 	})
 }
 
-// Whoever closes all its connections is not a new caller as long as anything counts against it.
+// A caller that closes all its connections is not a new one as long as anything counts against it.
 func TestACallerIsNotForgottenWhileAnythingCountsAgainstIt(t *testing.T) {
 	t.Parallel()
 	for what, happens := range map[string]func(q *callerQuota) (undo func()){

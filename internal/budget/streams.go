@@ -71,12 +71,12 @@ const (
 // longestBreak is how long a pace waits at a time, so that who waits still sees soon what happens.
 const longestBreak = 100 * time.Millisecond
 
-// A pace slows somebody down in whose wake too much happens.
+// A pace slows down a caller, or a connection, in whose wake too much happens.
 type pace struct{ events *rate.Limiter }
 
 func newPace(perSecond rate.Limit, burst int) *pace { return &pace{rate.NewLimiter(perSecond, burst)} }
 
-// count notes that it has happened. A nil pace slows nobody down.
+// count notes that it has happened. A nil pace slows nothing down.
 func (p *pace) count() {
 	if p != nil {
 		p.events.Reserve()

@@ -26,7 +26,7 @@ func TestNobodyPassesABarrierThatStands(t *testing.T) {
 			name: "it is set anew at once", seen: seen + "\n59 3/1 setting\n63 3/1 ended OK", logged: logged + "\n7 61 s1 make /barriers/B x",
 		},
 		{
-			name: "nobody sets it", seen: seen, logged: logged + "\n7 70 s1 make /barriers/B x",
+			name: "no caller sets it", seen: seen, logged: logged + "\n7 70 s1 make /barriers/B x",
 			want: "/barriers/B came at zxid 0x7, though no caller",
 		},
 		{
