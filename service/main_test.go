@@ -27,7 +27,7 @@ func startServer(
 	settings serverSettings, services *service.Services, ensemble service.Ensemble,
 ) (addresses []string, serve func(context.Context) error, err error) {
 	started, err := server.New(server.Options{
-		Memory: settings.Memory, AllOperate: settings.Memory != nil,
+		Inside: settings.Inside, AllOperate: settings.Inside != nil,
 		Listen: settings.Listen, SocketMode: 0o660, OperatorListen: settings.OperatorListen,
 		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024,
 		SilenceTimeout: 5 * time.Second, Log: settings.Log, Metrics: server.NewMetrics(),

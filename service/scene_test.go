@@ -123,7 +123,7 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 
 // serverSettings are those that scenes set.
 type serverSettings struct {
-	Memory         net.Listener
+	Inside         net.Listener
 	Listen         []string
 	OperatorListen string
 	Log            *zap.Logger
@@ -146,7 +146,7 @@ func virtually(t *testing.T, test func(t *testing.T, s *scene), change ...func(*
 	bubble.Test(t, func(t *testing.T) {
 		s := newEmptyScene(t, change...)
 		s.memory = bufconn.Listen(pipe)
-		s.serve(serverSettings{Memory: s.memory})
+		s.serve(serverSettings{Inside: s.memory})
 		s.callers, s.operators, s.others = s.dial(within), s.dial(within), s.dial(within)
 		test(t, s)
 	})

@@ -35,7 +35,7 @@ import (
 
 // Options is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
 type Options struct {
-	Memory         net.Listener // for callers inside of the process; for tests
+	Inside         net.Listener // for callers within the process; for tests
 	Listen         []string     // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
 	SocketMode     fs.FileMode  // of their Unix sockets
 	OperatorListen string       // for operators; a Unix socket
@@ -190,8 +190,8 @@ func (s *Server) openCallers() error {
 		}
 		hands.Secure = credentials.NewTLS(config)
 	}
-	if memory := s.options.Memory; memory != nil {
-		s.listeners = append(s.listeners, listener{forCallers, memory, s.newGRPC(hands).Serve})
+	if inside := s.options.Inside; inside != nil {
+		s.listeners = append(s.listeners, listener{forCallers, inside, s.newGRPC(hands).Serve})
 	}
 	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
