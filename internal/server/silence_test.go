@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -63,18 +62,22 @@ func TestAKilledCallerIsNotSilent(t *testing.T) {
 		ended := p.watchEnd()
 		connection, freezer := p.dialFreezer(p.address())
 		p.begin(within(t), connection)
-		held, err := freezer.Conn.(interface{ File() (*os.File, error) }).File()
+		sleep, err := exec.LookPath("sleep")
 		must(t, err)
-		process := exec.Command("sleep", "1000")
-		process.ExtraFiles = []*os.File{held}
-		must(t, process.Start())
-		must(t, held.Close())
+		socket, err := freezer.Conn.(syscall.Conn).SyscallConn()
+		must(t, err)
+		process := 0
+		must(t, socket.Control(func(descriptor uintptr) { // an os.File of it would have the socket block, and its close wait for a read
+			process, err = syscall.ForkExec(sleep, []string{"sleep", "1000"}, &syscall.ProcAttr{Files: []uintptr{descriptor}})
+		}))
+		must(t, err)
 		close(freezer.frozen)
 		must(t, freezer.Conn.Close())
 		same(t, "connection while the process lives", receive(t, alive(ended)), "open")
 
-		must(t, process.Process.Signal(syscall.SIGKILL))
-		_ = process.Wait()
+		must(t, syscall.Kill(process, syscall.SIGKILL))
+		_, err = syscall.Wait4(process, nil, 0, nil)
+		must(t, err)
 		same(t, "silent", receive(t, ended).FellSilent(), false)
 	})
 }
