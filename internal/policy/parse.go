@@ -112,7 +112,7 @@ func (p parser) rule(node *yaml.Node, at string) (rule, error) {
 		return rule{}, err
 	}
 	if fields["members"] != nil && !slices.ContainsFunc(p.actions, func(a Action) bool { return a.Member && parsed.actions[a.Name] }) {
-		return rule{}, p.broken(fields["members"], at+".members", "of no use", "for rules with a method about members of groups")
+		return rule{}, p.broken(fields["members"], at+".members", "of no use", "for rules with a method about members of groups, or about votes")
 	}
 	if broken := parsed.brokenPlaceholder(); broken != "" {
 		return rule{}, p.broken(fields["identities"], at+".identities", strings.Join(parsed.identities, ", "), broken)

@@ -23,7 +23,7 @@ import (
 // A methodPolicy is how a policy sees the calls of one method. A method that has none is denied to everybody whom a policy applies to.
 type methodPolicy struct {
 	names    func(request any) []string // that a call is about; nil for methods about the caller's own leases and holds
-	member   bool                       // whether it is about a member of the group that it names
+	member   bool                       // whether it is about one member of the group that it names, or one participant of the agreement
 	leased   bool                       // whether it stands on a lease, which its callers then may open and close
 	operator bool                       // whether only operators call it
 	use      string                     // what makes a call an operator's that is not one otherwise
@@ -79,7 +79,7 @@ var methodPolicies = map[string]methodPolicy{
 	barrierv1.BarrierService_List_FullMethodName:   {names: prefixIn},
 
 	agreementv1.AgreementService_Begin_FullMethodName:  {names: nameIn},
-	agreementv1.AgreementService_Vote_FullMethodName:   {names: nameIn, leased: true},
+	agreementv1.AgreementService_Vote_FullMethodName:   {names: nameIn, member: true, leased: true},
 	agreementv1.AgreementService_Abort_FullMethodName:  {names: nameIn},
 	agreementv1.AgreementService_Await_FullMethodName:  {names: nameIn},
 	agreementv1.AgreementService_Get_FullMethodName:    {names: nameIn},
@@ -194,12 +194,15 @@ func namesIn(method string, request any) []string {
 	return nil
 }
 
-// memberIn is the member that a request is about; none for most methods.
+// memberIn is the member, or the participant, that a request is about; none for most methods.
 func memberIn(method string, request any) []string {
-	if methodPolicies[method].member {
-		return []string{request.(interface{ GetMember() string }).GetMember()}
+	if !methodPolicies[method].member {
+		return nil
 	}
-	return nil
+	if vote, is := request.(*agreementv1.VoteRequest); is {
+		return []string{vote.GetParticipant()}
+	}
+	return []string{request.(interface{ GetMember() string }).GetMember()}
 }
 
 // ownLease is what callers do with the lease that something of theirs stands on.
