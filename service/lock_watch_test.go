@@ -182,38 +182,33 @@ func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 func TestACallerThatDoesNotReadIsEndedAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	book := &logbook{}
-	s := newScene(t, func(o *service.Options) { o.Log = book.Logger() })
-	for i := range 100 {
-		data := fmt.Appendf(nil, `{"sidekeeper":1,"metadata":{"k":%q}}`, strings.Repeat("x", 1024))
-		_, err := s.ensemble.memory.Create(fmt.Sprintf("/locks/orders/_c_%d-lock-", i), data, embedded.PersistentSequential, 0)
-		s.must(err)
-	}
-	const window = 64 << 10 // which gRPC widens by itself otherwise, most of all on a busy machine
-	reader := s.dial(s.target(), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
-	stream, err := reader.Watch(s.context(), &lockv1.WatchRequest{Name: "orders"})
-	s.must(err)
-	w := &watched{t: s.t, stream: stream}
-	ctx, last := s.context(), ""
-	for linesWith(book.Text(), "SLOW_READER") == 0 {
-		s.must(ctx.Err())
-		made, err := s.ensemble.memory.Create("/locks/orders/_c_y-lock-", nil, embedded.PersistentSequential, 0)
-		s.must(err)
-		if last != "" {
-			s.must(s.ensemble.memory.Delete(last))
+	virtually(t, func(t *testing.T, s *scene) {
+		for i := range 100 {
+			data := fmt.Appendf(nil, `{"sidekeeper":1,"metadata":{"k":%q}}`, strings.Repeat("x", 1024))
+			_, err := s.ensemble.memory.Create(fmt.Sprintf("/locks/orders/_c_%d-lock-", i), data, embedded.PersistentSequential, 0)
+			s.must(err)
 		}
-		last = made
-		time.Sleep(100 * time.Millisecond)
-	}
-	views := 0
-	for {
-		next := w.next()
-		if !strings.Contains(next, " + ") {
-			same(t, "the end", next, "ResourceExhausted SLOW_READER")
-			break
+		const window = 64 << 10 // which gRPC widens by itself otherwise
+		reader := s.dial(s.target(), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
+		stream, err := reader.Watch(s.context(), &lockv1.WatchRequest{Name: "orders"})
+		s.must(err)
+		for last, i := "", 0; linesWith(book.Text(), "SLOW_READER") == 0; i++ {
+			if i == 300 {
+				t.Fatal("a caller that has not read for half a minute is not ended")
+			}
+			made, err := s.ensemble.memory.Create("/locks/orders/_c_y-lock-", nil, embedded.PersistentSequential, 0)
+			s.must(err)
+			if last != "" {
+				s.must(s.ensemble.memory.Delete(last))
+			}
+			last = made
+			time.Sleep(100 * time.Millisecond)
 		}
-		views++
-	}
-	if views > 5 {
-		t.Errorf("%d views were sent to a caller that did not read", views)
-	}
+		w, views := &watched{t: t, stream: stream}, 0
+		for next := w.next(); next != "ResourceExhausted SLOW_READER"; next = w.next() {
+			if views++; !strings.Contains(next, " + ") || views > 5 {
+				t.Fatalf("a caller that did not read was sent %d views, and then %s", views, next)
+			}
+		}
+	}, func(o *service.Options) { o.Log = book.Logger() })
 }
