@@ -143,3 +143,21 @@ func TestADirectoryGetsOnlySoManyBytesOfNames(t *testing.T) {
 		t.Errorf("refused after %d with %+v", made, full)
 	}
 }
+
+// A count is believed for ten seconds, in which one caller makes more names than a list may have.
+func TestADirectoryThatFillsBetweenTwoCountsGetsOnlySoManyBytesOfNames(t *testing.T) {
+	t.Parallel()
+	_, c := counted(t, 50000)
+	long := strings.Repeat("x", 200)
+	made, full := untilFull(t, 200, func(i int) error {
+		var changes []recipes.Change
+		for j := range 104 {
+			changes = append(changes, recipes.Create(fmt.Sprintf("%s/%s%03d%03d", largeDirectory, long[6:], i, j), nil))
+		}
+		_, err := c.Commit(t.Context(), changes...)
+		return err
+	})
+	if full.Limit != "bytes of names" || full.Used > 3<<20 {
+		t.Errorf("refused after %d with %+v", made*104, full)
+	}
+}

@@ -33,7 +33,7 @@ type childCounts struct {
 
 type childCount struct {
 	children int
-	bytes    int // of their list; 0 if they are few
+	bytes    int // of their list; if they were few when they were counted, of those made since then
 	listed   int // how many they were when it was taken
 	until    time.Time
 	changes  int               // that were noted since it was counted, or since that has begun
@@ -168,8 +168,6 @@ func (c *childCounts) changed(child string, more int) {
 	if known := c.known[path.Clean(dir)]; known != nil {
 		known.children += more
 		known.changes++
-		if known.listed > 0 {
-			known.bytes += more * (lengthBytes + len(name))
-		}
+		known.bytes += more * (lengthBytes + len(name))
 	}
 }
