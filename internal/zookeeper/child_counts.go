@@ -22,6 +22,7 @@ const (
 	mostUncounted = 16               // changes that nobody waits for while a directory is being counted
 	fewChildren   = 2000             // so many have fewer than mostNameBytes of names
 	listedAgain   = 10               // a list counts for as long as the directory has changed by less than one in so many
+	addedAtMost   = 256 << 10        // and fewer bytes of names were noted since
 )
 
 // childCounts remembers how many children directories have, so that those with many get no more. Few wait for a count:
@@ -33,11 +34,20 @@ type childCounts struct {
 
 type childCount struct {
 	children int
-	bytes    int // of their list; if they were few when they were counted, of those made since then
-	listed   int // how many they were when it was taken
+	bytes    int // of their list, by the last one and their number now; if they were few, of those made since then
+	list     listCount
 	until    time.Time
 	changes  int               // that were noted since it was counted, or since that has begun
 	counting *future[struct{}] // nil if it is not being counted
+}
+
+// A listCount is what the last list of a directory said. It is zero if the directory had few children when it was counted.
+type listCount struct{ children, bytes, added int } // added: bytes of names that were noted since
+
+// counts says whether the list still tells how many bytes so many children have.
+func (l listCount) counts(children int) bool {
+	changed := max(children-l.children, l.children-children)
+	return l.children > 0 && changed <= l.children/listedAgain && l.added <= addedAtMost
 }
 
 // full says of a count that it is too high. The lock is held.
@@ -113,7 +123,7 @@ func (c *childCounts) count(client *Client, v *view, dir string) error {
 	ctx := client.life
 	c.mu.Lock()
 	known := c.of(dir)
-	before, bytes, listed := known.children, known.bytes, known.listed
+	before, list, bytes := known.children, known.list, 0
 	c.mu.Unlock()
 	children, err := call(ctx, v.session, "exists", func(conn *zk.Conn) (int, error) {
 		_, stat, err := conn.Exists(dir)
@@ -125,12 +135,12 @@ func (c *childCounts) count(client *Client, v *view, dir string) error {
 	switch {
 	case err != nil:
 	case children < fewChildren:
-		bytes, listed = 0, 0
-	case listed == 0 || children > listed+listed/listedAgain || children < listed-listed/listedAgain:
-		bytes, err = v.listBytes(ctx, dir)
-		listed = children
+		list = listCount{}
+	case list.counts(children):
+		bytes = list.bytes * children / list.children
 	default:
-		bytes = bytes * children / listed
+		bytes, err = v.listBytes(ctx, dir)
+		list = listCount{children: children, bytes: bytes}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +151,7 @@ func (c *childCounts) count(client *Client, v *view, dir string) error {
 		return err
 	}
 	meanwhile := known.children - before
-	known.children, known.bytes, known.listed = children+meanwhile, bytes, listed
+	known.children, known.bytes, known.list = children+meanwhile, bytes, list
 	if known.full(dir, client.config.MaxChildren) == nil {
 		known.until = time.Now().Add(countedFor)
 	}
@@ -168,6 +178,8 @@ func (c *childCounts) changed(child string, more int) {
 	if known := c.known[path.Clean(dir)]; known != nil {
 		known.children += more
 		known.changes++
-		known.bytes += more * (lengthBytes + len(name))
+		bytes := more * (lengthBytes + len(name))
+		known.bytes += bytes
+		known.list.added += bytes
 	}
 }
