@@ -146,8 +146,8 @@ func (m Memory) Unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 	return reply, err
 }
 
-// readingMethods answer with a value as large as there may be.
-var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true}
+// readingMethods answer with values as large as there may be.
+var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true, configv1.ConfigService_List_FullMethodName: true}
 
 // Stream is an interceptor: it has large messages wait for memory.
 func (m Memory) Stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
