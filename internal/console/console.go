@@ -41,9 +41,8 @@ var page embed.FS
 // Limits of the listener.
 const (
 	mostConnections = 64
-	longestHeaders  = 16 << 10
-	headerTimeout   = 5 * time.Second
-	idleTimeout     = time.Minute
+	longestRequest  = 1 << 20 // bytes
+	requestTime     = 10 * time.Second
 	stopTimeout     = time.Second
 )
 
@@ -89,10 +88,7 @@ func New(options Options) (*Console, error) {
 	}
 	return &Console{
 		url: "http://" + listener.Addr().String() + "/#token=" + token, listener: listener,
-		server: &http.Server{
-			Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: longestHeaders,
-			ConnState: httpconns.New(mostConnections).Follow,
-		},
+		server: httpconns.NewServer(handler, mostConnections),
 	}, nil
 }
 
@@ -109,7 +105,7 @@ func (o Options) handler(token string) (http.Handler, error) {
 	calls := gateway.New(services, func(context.Context) (grpc.ClientConnInterface, error) { return o.Connection, nil })
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
-	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", calls)))
+	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", httpconns.NewBodies(mostConnections, longestRequest, requestTime).Given(calls))))
 	mux.Handle("POST /about", guarded(http.HandlerFunc(o.about)))
 	mux.Handle("POST /state", guarded(http.HandlerFunc(o.state)))
 	return ownpages.Only(mux, false), nil

@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 )
 
 // What reviews may take, whoever sends them: an API server shows no certificate by default.
 const (
 	mostBytes   = 4 << 20         // of one, which is more than an API server accepts of anybody
-	mostAtOnce  = 4               // that are read and answered
+	mostAtOnce  = 4               // that are answered
+	mostBodies  = 8               // that are read
 	longestTurn = 5 * time.Second // how long another one waits
 	longestBody = 2 * time.Second // how long one may take to come
 )
@@ -54,14 +56,20 @@ type reviewer struct {
 	check   Check
 	log     *zap.Logger
 	metrics *metrics
-	turns   chan struct{} // of those that are read and answered
+	bodies  *httpconns.Bodies
+	turns   chan struct{} // of those that are answered
 }
 
 func newReviewer(pattern *Pattern, check Check, log *zap.Logger, metrics *metrics) *reviewer {
-	return &reviewer{pattern, check, log, metrics, make(chan struct{}, mostAtOnce)}
+	return &reviewer{
+		pattern, check, log, metrics, httpconns.NewBodies(mostBodies, mostBytes, longestBody), make(chan struct{}, mostAtOnce),
+	}
 }
 
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if !r.bodies.Read(w, request) {
+		return
+	}
 	late := time.NewTimer(longestTurn)
 	defer late.Stop()
 	select {
@@ -73,9 +81,8 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case <-request.Context().Done():
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(longestBody)) // tests have nothing to read from
 	asked := review{}
-	err := json.NewDecoder(io.LimitReader(request.Body, mostBytes)).Decode(&asked)
+	err := json.NewDecoder(request.Body).Decode(&asked)
 	if err != nil || asked.Request == nil || asked.Kind != "AdmissionReview" {
 		http.Error(w, "the body must be an AdmissionReview with a request", http.StatusBadRequest)
 		return

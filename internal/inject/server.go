@@ -176,11 +176,9 @@ func (s *Server) server(handler http.Handler, config *tls.Config) *http.Server {
 	if err != nil {
 		errorLog = nil
 	}
-	return &http.Server{
-		Handler: handler, TLSConfig: config, ErrorLog: errorLog,
-		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute,
-		ConnState: httpconns.New(mostConnections).Follow,
-	}
+	server := httpconns.NewServer(handler, mostConnections)
+	server.TLSConfig, server.ErrorLog, server.WriteTimeout = config, errorLog, requestTimeout
+	return server
 }
 
 // unready is why API servers should not call this injector; empty if they should.

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -9,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,16 +129,20 @@ func TestBodiesThatDoNotComeKeepNoAPIServerOut(t *testing.T) {
 	_, certificate, key := files(t, t.TempDir())
 	s, stop := running(t, Options{Certificate: certificate, Key: key})
 	defer stop()
-	for range mostAtOnce {
+	var oldest net.Conn
+	for i := range mostBodies + 1 {
 		conn, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		fmt.Fprint(conn, "POST /inject HTTP/1.1\r\nHost: injector\r\nContent-Length: 100\r\n\r\n{")
+		if i == 0 {
+			oldest = conn
+		}
 	}
-	for len(s.reviewer.turns) < mostAtOnce {
-		<-time.After(time.Millisecond)
+	if first, err := bufio.NewReader(oldest).ReadString('\n'); err != nil || !strings.Contains(first, " 413 ") {
+		t.Errorf("the oldest is told %q, %v", first, err)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := client.Post("https://"+s.Addresses()[0]+"/inject", "application/json", strings.NewReader(

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -42,9 +41,10 @@ const (
 type httpListener struct {
 	grpc    *grpc.Server
 	inside  *inside
-	reading chan struct{} // one for each request that is read
-	within  time.Duration // a request is there, from its headers on
-	links   sync.Map      // of net.Conn to *link, while it is open
+	bodies  *httpconns.Bodies
+	shares  *caller.Shares // of the connections, by their callers
+	refused func(policy.Limit)
+	links   sync.Map // of net.Conn to *link, while it is open
 }
 
 func (s *Server) openHTTP() error {
@@ -74,7 +74,9 @@ func (s *Server) openHTTP() error {
 // httpServing is how the listener is served.
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	h := &httpListener{
-		inside: newInside(), reading: make(chan struct{}, budget.MostIncomplete), within: cmp.Or(s.options.completeWithin, budget.LongestRequest),
+		inside:  newInside(),
+		refused: s.options.Metrics.limitReached, shares: caller.NewShares(func(string) int { return shareOf(mostCallersHTTP) }),
+		bodies: httpconns.NewBodies(budget.MostIncomplete, budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
 	}
 	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit})
 	handler := h.handler()
@@ -85,7 +87,7 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 		}
 		handler = ownpages.WithToken(handler, token.Newest)
 	}
-	server := s.newHTTP(timely(ownpages.Only(handler, secure || s.options.AnyAddress)))
+	server := s.newHTTP(timely(ownpages.Only(handler, secure || s.options.AnyAddress)), mostCallersHTTP)
 	var err error
 	if server.ErrorLog, err = zap.NewStdLogAt(s.options.Log, zap.DebugLevel); err != nil { // handshakes that fail are no errors of ours
 		return nil, err
@@ -156,33 +158,7 @@ func (h *httpListener) handler() http.Handler {
 	}
 	slices.Sort(services)
 	calls := gateway.New(services, h.connection)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !h.read(w, r) {
-			return
-		}
-		calls.ServeHTTP(w, r)
-	})
-}
-
-// read takes in the whole request, so that it is there in time or not at all. It answers those that are not.
-func (h *httpListener) read(w http.ResponseWriter, r *http.Request) bool {
-	out := http.NewResponseController(w)
-	select {
-	case h.reading <- struct{}{}:
-		defer func() { <-h.reading }()
-	case <-time.After(h.within):
-		http.Error(w, "too many requests are being read", http.StatusServiceUnavailable)
-		return false
-	}
-	_ = out.SetReadDeadline(time.Now().Add(h.within)) // supported by every connection of ours, as all deadlines are
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, budget.LongestMessage))
-	if err != nil {
-		http.Error(w, "the request is too long, or did not come in time", http.StatusRequestEntityTooLarge)
-		return false
-	}
-	_ = out.SetReadDeadline(time.Time{})
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return true
+	return h.bodies.Given(calls)
 }
 
 // timely gives up readers that do not read.
@@ -218,19 +194,47 @@ type linkKey struct{}
 
 // follow has each connection of the server carry a link, which ends with it.
 func (h *httpListener) follow(server *http.Server) {
-	bounded := httpconns.New(mostCallersHTTP)
+	placed, bounded := server.ConnContext, server.ConnState
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		made := &link{conn: conn}
 		h.links.Store(conn, made)
-		return context.WithValue(ctx, linkKey{}, made)
+		return context.WithValue(placed(ctx, conn), linkKey{}, made)
 	}
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		bounded.Follow(conn, state)
-		if ended, ok := h.links.Load(conn); ok && state == http.StateClosed {
+		bounded(conn, state)
+		known, ok := h.links.Load(conn)
+		if !ok {
+			return
+		}
+		of := known.(*link)
+		switch state {
+		case http.StateActive: // its caller has shown by now who it is
+			if !of.counted && !h.admits(of) {
+				h.refused(policy.Connections)
+				_ = conn.Close()
+			}
+		case http.StateClosed:
 			h.links.Delete(conn)
-			ended.(*link).close()
+			if of.counted {
+				h.shares.Add(of.identity, -1)
+			}
+			of.close()
 		}
 	}
+}
+
+// admits counts a connection among those of its caller, which has three quarters of them at most. Without TLS all are of one, and the one that
+// has been idle for longest makes room.
+func (h *httpListener) admits(of *link) bool {
+	if _, secure := of.conn.(*tls.Conn); !secure {
+		return true
+	}
+	identity, err := identityOver(of.conn)
+	if err != nil || !h.shares.Add(identity, 1) {
+		return false
+	}
+	of.identity, of.counted = identity, true
+	return true
 }
 
 // connection is the gateway's, of the link of the connection that a call came over.
@@ -240,7 +244,9 @@ func (h *httpListener) connection(ctx context.Context) (grpc.ClientConnInterface
 
 // A link is what goes on over gRPC for one connection of HTTP, from its first call.
 type link struct {
-	conn net.Conn
+	conn     net.Conn
+	identity string // of the caller, once the connection is counted, which only the server's hook does
+	counted  bool
 
 	mu     sync.Mutex
 	onward *grpc.ClientConn

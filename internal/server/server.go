@@ -234,7 +234,7 @@ func (s *Server) openMetrics() error {
 	if host, _, err := net.SplitHostPort(address); err == nil && ownpages.IsLoopback(host) {
 		handler = ownpages.Only(handler, false)
 	}
-	server := s.newHTTP(handler)
+	server := s.newHTTP(handler, mostHTTP)
 	server.WriteTimeout = scrapeWrite
 	return s.add(forMetrics, address, listener, err, server.Serve)
 }
@@ -246,7 +246,7 @@ func (s *Server) openAdmin() error {
 	}
 	listener, err := listenLoopback(address)
 	s.admin = newAdministration(s)
-	server := s.newHTTP(s.admin.handler(address))
+	server := s.newHTTP(s.admin.handler(address), mostHTTP)
 	server.RegisterOnShutdown(func() { close(s.admin.stopping) })
 	return s.add(forAdmin, address, listener, err, server.Serve)
 }
@@ -281,11 +281,8 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	return server
 }
 
-func (s *Server) newHTTP(handler http.Handler) *http.Server {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: longestHeaders,
-		ConnState: httpconns.New(mostHTTP).Follow,
-	}
+func (s *Server) newHTTP(handler http.Handler, most int) *http.Server {
+	server := httpconns.NewServer(handler, most)
 	s.http = append(s.http, server)
 	return server
 }
@@ -295,7 +292,7 @@ func profiles() *http.ServeMux {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.Handle("/debug/pprof/symbol", httpconns.NewBodies(1, budget.LongestMessage, budget.LongestRequest).Given(http.HandlerFunc(pprof.Symbol)))
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
 }

@@ -1,0 +1,120 @@
+package httpconns
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serving serves a handler on a listener with so many connections.
+func serving(t *testing.T, handler http.Handler, most int) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(handler, most)
+	t.Cleanup(func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return listener.Addr().String()
+}
+
+// begun sends the headers of a request whose body does not come.
+func begun(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nx", address); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	_, _ = w.Write(body)
+}
+
+func post(t *testing.T, address, body string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Post("http://"+address, "text/plain", strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+// A handler that reads no body answers at once, and the connection ends, though the body never comes.
+func TestABodyThatDoesNotComeKeepsNoConnection(t *testing.T) {
+	t.Parallel()
+	conn := begun(t, serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), 1))
+	text, err := io.ReadAll(conn)
+	if err != nil || !strings.Contains(string(text), "hello") {
+		t.Errorf("answered %q, %v", text, err)
+	}
+}
+
+// Requests that are not there take no place of one that is.
+func TestRequestsWhoseBodiesDoNotComeFillNoListener(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	arrived := make(chan struct{}, 2*most)
+	handler := NewBodies(2*most, 1<<10, time.Hour).Given(http.HandlerFunc(echo))
+	address := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		handler.ServeHTTP(w, r)
+	}), most)
+	for range most {
+		begun(t, address)
+		<-arrived
+	}
+	for range 8 {
+		if got := post(t, address, "a whole one"); got != "a whole one" {
+			t.Errorf("answered %q", got)
+		}
+	}
+}
+
+func TestTheOldestOfTooManyBodiesMakesRoom(t *testing.T) {
+	t.Parallel()
+	address := serving(t, NewBodies(1, 1<<10, time.Hour).Given(http.HandlerFunc(echo)), 8)
+	silent := begun(t, address)
+	ended := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(silent)
+		ended <- string(text)
+	}()
+	for text := ""; !strings.Contains(text, "did not come in time"); { // the silent one may come after one that is whole
+		if got := post(t, address, "a whole one"); got != "a whole one" {
+			t.Fatalf("answered %q", got)
+		}
+		select {
+		case text = <-ended:
+		case <-t.Context().Done():
+			return
+		default:
+		}
+	}
+}
+
+func TestABodyThatIsTooLongOrTooLateIsRefused(t *testing.T) {
+	t.Parallel()
+	address := serving(t, NewBodies(4, 10, 20*time.Millisecond).Given(http.HandlerFunc(echo)), 4)
+	if got := post(t, address, strings.Repeat("x", 11)); !strings.Contains(got, "too long") {
+		t.Errorf("too long: %q", got)
+	}
+	text, _ := io.ReadAll(begun(t, address))
+	if !strings.Contains(string(text), "did not come in time") {
+		t.Errorf("too late: %q", text)
+	}
+}
