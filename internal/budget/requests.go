@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -104,7 +105,8 @@ var urgent = []string{
 }
 
 // read reads the first request of a call.
-func (r Reception) read(ctx context.Context, method string, read func() error) error {
+func (r Reception) read(ctx context.Context, method string, request any, decode func(any) error) error {
+	read := func() error { return r.decode(ctx, request, decode) }
 	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
 	if !ok {
 		return read()
@@ -129,19 +131,34 @@ func (r Reception) read(ctx context.Context, method string, read func() error) e
 	return errTooSlow
 }
 
+// decode has a request decoded that has few fields.
+func (r Reception) decode(ctx context.Context, request any, decode func(any) error) error {
+	message, is := request.(proto.Message)
+	if !is {
+		return decode(request)
+	}
+	into := &counted{Message: message}
+	err := decode(into)
+	if into.many {
+		most := FieldsOf(message.ProtoReflect().Descriptor())
+		return r.Told(ctx, service.QuotaExceeded(RequestFields, most, caller.Of(ctx).Identity, 0)).Err()
+	}
+	return err
+}
+
 // readOn reads a further request of a stream. So many streams of one caller may be open for one at a time.
-func (r Reception) readOn(ctx context.Context, read func() error) error {
+func (r Reception) readOn(ctx context.Context, request any, decode func(any) error) error {
 	from := caller.Of(ctx)
 	quota := SlotOf(from).quota
 	if quota == nil {
-		return read()
+		return r.decode(ctx, request, decode)
 	}
 	if most := r.Limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
 		quota.talks.Add(-1)
 		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, from.Identity, 0)
 	}
 	defer quota.talks.Add(-1)
-	return read()
+	return r.decode(ctx, request, decode)
 }
 
 // RequestSeconds is the limit that no policy sets.
@@ -175,7 +192,7 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 		answer, name := method.Handler, "/"+description.ServiceName+"/"+method.MethodName
 		method.Handler = func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
 			return answer(server, ctx, func(request any) error {
-				return r.reception.read(ctx, name, func() error { return decode(request) })
+				return r.reception.read(ctx, name, request, decode)
 			}, through)
 		}
 		watched.Methods = append(watched.Methods, method)
@@ -202,10 +219,10 @@ type receivedStream struct {
 func (s *receivedStream) RecvMsg(request any) error {
 	if !s.begun {
 		s.begun = true
-		return s.reception.read(s.Context(), s.method, func() error { return s.ServerStream.RecvMsg(request) })
+		return s.reception.read(s.Context(), s.method, request, s.ServerStream.RecvMsg)
 	}
 	if s.method == leasev1.LeaseService_Multiplex_FullMethodName {
-		return s.ServerStream.RecvMsg(request) // there are no more of these than leases
+		return s.reception.decode(s.Context(), request, s.ServerStream.RecvMsg) // there are no more of these than leases
 	}
-	return s.reception.readOn(s.Context(), func() error { return s.ServerStream.RecvMsg(request) })
+	return s.reception.readOn(s.Context(), request, s.ServerStream.RecvMsg)
 }

@@ -18,8 +18,8 @@ const (
 	longestHeaders = 16 << 10 // bytes
 )
 
-// NewServer makes the server of a listener with so many connections. No body is read: a request whose body does not come is answered at once, and
-// its connection ends. A handler that takes bodies reads them through Bodies.
+// NewServer makes the server of a listener with so many connections. No body is read: a request whose body does not come is answered at
+// once, and its connection ends. A handler that takes bodies reads them through Bodies.
 func NewServer(handler http.Handler, most int) *http.Server {
 	conns := New(most)
 	return &http.Server{
@@ -53,6 +53,8 @@ func bodiless(handler http.Handler) http.Handler {
 
 // Bodies are the bodies of requests that are read at a time. One too many ends the oldest, since one that is sent at once takes no time.
 type Bodies struct {
+	Check func(r *http.Request, body []byte) error // what a body is refused for; may be nil
+
 	most    int
 	longest int64
 	within  time.Duration
@@ -86,6 +88,12 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	waits(r, false)
+	if b.Check != nil {
+		if err := b.Check(r, body); err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return false
+		}
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return true
 }

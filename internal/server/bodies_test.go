@@ -36,7 +36,7 @@ func TestRequestsWhoseBodiesDoNotComeFillNoListener(t *testing.T) {
 			p.begins(address)
 		}
 		for i := range 8 {
-			request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+address+"/", nil)
+			request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+address+"/", http.NoBody)
 			must(t, err)
 			response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 			if err != nil {

@@ -157,8 +157,8 @@ func (h *httpListener) handler() http.Handler {
 		services = append(services, name)
 	}
 	slices.Sort(services)
-	calls := gateway.New(services, h.connection)
-	return h.bodies.Given(calls)
+	h.bodies.Check = fewFields
+	return h.bodies.Given(gateway.New(services, h.connection))
 }
 
 // timely gives up readers that do not read.

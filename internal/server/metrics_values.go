@@ -46,7 +46,7 @@ func (m *Metrics) begin() {
 		m.callErrors:    callReasons(),
 		m.requestsLost:  operations,
 		m.numbers:       {"RELAXED", "STRICT"},
-		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds),
+		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds, budget.RequestFields),
 		m.linesDropped:  {"audit", "log"},
 		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {

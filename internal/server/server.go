@@ -265,6 +265,7 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 		interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
 		[]grpc.ServerOption{
 			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.Begin), grpc.StatsHandler(calls),
+			grpc.ForceServerCodecV2(budget.NewCodec()),
 		})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))

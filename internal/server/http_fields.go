@@ -1,0 +1,54 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/sidekeeper/sidekeeper/internal/budget"
+)
+
+// fewFields refuses a request with more fields than one of its method may have, before anything is made of them.
+func fewFields(r *http.Request, body []byte) error {
+	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.Trim(r.URL.Path, "/"), "/", ".")))
+	method, known := found.(protoreflect.MethodDescriptor)
+	if !known {
+		return nil // which is not found, whatever it has
+	}
+	few, of := budget.FewFieldsJSON, method.Input()
+	kind := strings.ToLower(r.Header.Get("Content-Type"))
+	if media, _, err := mime.ParseMediaType(kind); err == nil {
+		kind = media
+	}
+	if strings.HasSuffix(kind, "proto") || kind == "application/grpc" || kind == "application/grpc-web" {
+		few = budget.FewFields
+	}
+	for _, message := range messagesIn(kind, body) {
+		if !few(message, of) {
+			return fmt.Errorf("the request has more than %d fields", budget.FieldsOf(of))
+		}
+	}
+	return nil
+}
+
+// messagesIn are the messages of a body: itself or, of a stream's content types and of gRPC-Web, those that each follow five bytes with their
+// length.
+func messagesIn(kind string, body []byte) [][]byte {
+	if !strings.HasPrefix(kind, "application/connect+") && !strings.HasPrefix(kind, "application/grpc") {
+		return [][]byte{body}
+	}
+	var messages [][]byte
+	for len(body) > prefixBytes {
+		end := uint64(prefixBytes) + uint64(binary.BigEndian.Uint32(body[1:prefixBytes]))
+		end = min(end, uint64(len(body)))
+		messages, body = append(messages, body[prefixBytes:end]), body[end:]
+	}
+	return messages
+}
+
+const prefixBytes = 5 // of a message: a flag, and its length
