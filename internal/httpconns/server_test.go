@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,33 @@ func TestABodyThatIsTooLongOrTooLateIsRefused(t *testing.T) {
 	text, _ := io.ReadAll(begun(t, address))
 	if !strings.Contains(string(text), "did not come in time") {
 		t.Errorf("too late: %q", text)
+	}
+}
+
+func TestABodyOverHTTP2MayComeAfterItsHeaders(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	bodies := NewBodies(4, 1<<10, time.Hour).Given(http.HandlerFunc(echo))
+	server := httptest.NewUnstartedServer(nil)
+	server.EnableHTTP2 = true
+	server.Config = NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		bodies.ServeHTTP(w, r)
+	}), 4)
+	server.StartTLS()
+	defer server.Close()
+	body, late := io.Pipe()
+	go func() {
+		<-arrived
+		_, _ = io.WriteString(late, "late")
+		_ = late.Close()
+	}()
+	answer, err := server.Client().Post(server.URL, "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.ProtoMajor != 2 || string(text) != "late" {
+		t.Errorf("answered %q over HTTP/%d", text, answer.ProtoMajor)
 	}
 }
