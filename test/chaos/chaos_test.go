@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/caller"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
+	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
 
 var rounds = flag.Int("rounds", 4, "how many rounds to play")
@@ -59,13 +59,11 @@ func TestAShortCampaignShowsNoViolation(t *testing.T) {
 func build(t *testing.T, options ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sidekeeper")
-	arguments := append([]string{"build", "-o", path}, options...)
 	if raced {
-		arguments = append(arguments, "-race")
+		options = append(options, "-race")
 	}
-	command := exec.Command("go", append(arguments, "github.com/sidekeeper/sidekeeper/cmd/sidekeeper")...)
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if err := toolchain.Build(t.Context(), path, append(options, "github.com/sidekeeper/sidekeeper/cmd/sidekeeper")...); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

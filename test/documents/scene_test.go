@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/support/process"
+	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
 
 // ensemble is where documents have the ensemble of `sidekeeper dev` listen.
@@ -36,9 +36,7 @@ var programs = sync.OnceValues(func() (string, error) {
 		{"../../cmd/sidekeeper"},
 		{"-modfile=../../tools/grpcurl/go.mod", "github.com/fullstorydev/grpcurl/cmd/grpcurl"},
 	} {
-		building := exec.Command("go", append([]string{"build", "-o", folder + "/"}, arguments...)...)
-		building.Stderr = os.Stderr
-		if err := building.Run(); err != nil {
+		if err := toolchain.Build(context.Background(), folder+"/", arguments...); err != nil {
 			return folder, err
 		}
 	}

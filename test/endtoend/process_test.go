@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/mutants"
+	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
 
 // programs is where what the tests run is built, once.
@@ -49,13 +51,10 @@ const ours = "github.com/sidekeeper/sidekeeper/cmd/sidekeeper"
 // build builds a program; one of ours looks for races if the tests do.
 func build(name string, arguments ...string) (path string, err error) {
 	path = filepath.Join(programs, name)
-	command := []string{"build", "-o", path}
 	if raced && arguments[len(arguments)-1] == ours {
-		command = append(command, "-race")
+		arguments = append([]string{"-race"}, arguments...)
 	}
-	building := exec.Command("go", append(command, arguments...)...)
-	building.Stderr = os.Stderr
-	return path, building.Run()
+	return path, toolchain.Build(context.Background(), path, arguments...)
 }
 
 // A process is a program that runs until it ends or the test does.

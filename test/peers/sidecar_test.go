@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
 
 // A sidecar is a process of ours.
@@ -35,11 +37,11 @@ var programs = func() string {
 // sidekeeperProgram is built to look for races if the tests do.
 var sidekeeperProgram = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "sidekeeper")
-	command := []string{"build", "-o", path}
+	command := []string{"github.com/sidekeeper/sidekeeper/cmd/sidekeeper"}
 	if raced {
-		command = append(command, "-race")
+		command = append([]string{"-race"}, command...)
 	}
-	return path, runIn(".", "go", append(command, "github.com/sidekeeper/sidekeeper/cmd/sidekeeper")...)
+	return path, toolchain.Build(context.Background(), path, command...)
 })
 
 // startSidecar returns when the sidecar reaches the ensemble. Flags given later count.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -55,6 +56,36 @@ func Program(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return path, os.Rename(built, path) // over one that somebody else has built meanwhile
+}
+
+// Build builds the package that is the last of the arguments of go build. A test that runs it is run again when one of the package's sources in
+// this repository has changed: the go command knows only of the files that a test opens, and not of what a command of the test reads.
+func Build(ctx context.Context, to string, arguments ...string) error {
+	root, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	const sources = "{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}\n{{end}}"
+	program := arguments[len(arguments)-1]
+	listed, err := run(ctx, ".", slices.Concat([]string{"list", "-deps", "-f", sources}, modfiles(arguments), []string{program})...)
+	if err != nil {
+		return err
+	}
+	for _, file := range append(strings.Fields(string(listed)), root+"/go.mod", root+"/go.sum") {
+		if !strings.HasPrefix(file, root+"/") {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return err
+		}
+	}
+	_, err = run(ctx, ".", slices.Concat([]string{"build", "-o", to}, arguments)...)
+	return err
+}
+
+// modfiles are those of the arguments that say which packages there are.
+func modfiles(arguments []string) []string {
+	return slices.DeleteFunc(slices.Clone(arguments), func(argument string) bool { return !strings.HasPrefix(argument, "-modfile=") })
 }
 
 // Folder returns where the source of a module lies that the module file of tools/name requires.
