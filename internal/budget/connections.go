@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
@@ -112,7 +114,8 @@ type callerQuota struct {
 	arrivals *rate.Limiter
 	talks    atomic.Int64 // streams in both directions that are open for a further request
 	streams  streamCount
-	reads    *reads
+	large    *semaphore.Weighted // fields of requests that have many
+	reads    map[string]*reads   // by the method that reads
 	denials  *denialPace
 
 	calls      atomic.Int64 // under way
@@ -126,8 +129,11 @@ type callerQuota struct {
 
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
-		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace(),
-		turnedAway: newTurnedAway(),
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), denials: newDenialPace(),
+		turnedAway: newTurnedAway(), large: semaphore.NewWeighted(mostResuming),
+		reads: map[string]*reads{
+			configv1.ConfigService_Get_FullMethodName: newReads(firstRead), configv1.ConfigService_List_FullMethodName: newReads(firstListed),
+		},
 	}
 }
 

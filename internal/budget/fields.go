@@ -16,8 +16,9 @@ import (
 // How many fields a request has at most, those of the messages in it included. Two bytes on the wire become a message of a hundred.
 const (
 	MostFields    = 4096    // Check with 1,000 holds and Commit with 100 operations have the most
-	mostResumed   = 100_000 // of a resumption with 10,000 claims
-	deepestNested = 100     // messages in one another, as protobuf's own decoder has it
+	mostResumed   = 400_000 // of a resumption with 10,000 claims, of which each has 11 and its metadata three an entry
+	mostResuming  = 800_000 // of one caller's resumptions with more than MostFields that nothing was made of yet
+	deepestNested = 100     // messages in one another, of which no request has more than a few
 )
 
 // RequestFields is a limit that no policy sets.
@@ -25,7 +26,7 @@ const RequestFields = "request_fields"
 
 var errManyFields = errors.New("the request has too many fields")
 
-// FieldsOf is how many fields a request of this type has at most.
+// FieldsOf is how many fields the first request of a call has at most, by its type. A further one has MostFields.
 func FieldsOf(request protoreflect.MessageDescriptor) int {
 	if request.FullName() == (*leasev1.MultiplexRequest)(nil).ProtoReflect().Descriptor().FullName() {
 		return mostResumed
@@ -35,8 +36,20 @@ func FieldsOf(request protoreflect.MessageDescriptor) int {
 
 // FewFields says whether a request on the wire has no more fields than its type may have. It makes nothing of them.
 func FewFields(data []byte, request protoreflect.MessageDescriptor) bool {
-	left := FieldsOf(request)
-	return len(data) < 2*left || !errors.Is(count(data, request, &left, 0), errManyFields)
+	most := FieldsOf(request)
+	return fieldsOf(data, request, most) <= most
+}
+
+// fieldsOf is how many fields a request has, or one more than the most; 0 if they cannot be too many.
+func fieldsOf(data []byte, request protoreflect.MessageDescriptor, most int) int {
+	if len(data) < 2*min(most, MostFields) {
+		return 0
+	}
+	left := most
+	if errors.Is(count(data, request, &left, 0), errManyFields) {
+		return most + 1
+	}
+	return most - left
 }
 
 func count(data []byte, of protoreflect.MessageDescriptor, left *int, depth int) error {
@@ -86,11 +99,13 @@ func countJSON(data []byte, left int) int {
 	return left
 }
 
-// A counted request is decoded only if it has few fields.
+// A counted request is decoded only if it may have as many fields as it has.
 type counted struct {
 	proto.Message
 
-	many bool // it has too many
+	most    int
+	admit   func(fields int) error
+	refused error
 }
 
 // A Codec is protobuf's, which counts the fields of a request before it makes anything of them.
@@ -105,13 +120,12 @@ func (c Codec) Unmarshal(data mem.BufferSlice, into any) error {
 	if !is {
 		return c.CodecV2.Unmarshal(data, into)
 	}
-	of := request.ProtoReflect().Descriptor()
-	if data.Len() < 2*FieldsOf(of) {
+	if data.Len() < 2*MostFields {
 		return c.CodecV2.Unmarshal(data, request.Message)
 	}
 	flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer flat.Free()
-	if request.many = !FewFields(flat.ReadOnlyData(), of); request.many {
+	if request.refused = request.admit(fieldsOf(flat.ReadOnlyData(), request.ProtoReflect().Descriptor(), request.most)); request.refused != nil {
 		return nil // gRPC tells callers of an error itself, and with no reason
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{flat}, request.Message)

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
-	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -139,15 +138,14 @@ func (m Memory) Unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 		}
 		return proto.Size(reply.(proto.Message)), m.check(reply)
 	}
-	if quota := SlotOf(caller.Of(ctx)).quota; quota != nil && readingMethods[info.FullMethod] {
-		return reply, quota.reads.do(ctx, m, answer)
+	if quota := SlotOf(caller.Of(ctx)).quota; quota != nil {
+		if reads := quota.reads[info.FullMethod]; reads != nil {
+			return reply, reads.do(ctx, m, answer)
+		}
 	}
 	_, err = answer()
 	return reply, err
 }
-
-// readingMethods answer with values as large as there may be.
-var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true, configv1.ConfigService_List_FullMethodName: true}
 
 // Stream is an interceptor: it has large messages wait for memory.
 func (m Memory) Stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

@@ -8,17 +8,20 @@ import (
 
 // What one caller may have on its way from the ensemble at once.
 const (
-	mostRead  = 4 << 20   // bytes of values, as far as they can be foreseen
-	firstRead = 256 << 10 // what a value counts before one is known
-	leastRead = 64 << 10  // what a small one counts
+	mostRead    = 4 << 20   // bytes of values, as far as they can be foreseen
+	firstRead   = 256 << 10 // what a value counts before one is known
+	firstListed = 1 << 20   // and a page of them
+	leastRead   = 64 << 10  // what a small one counts
 )
 
 // oneReadIn so many is tried though there is no memory for a large value, so that it shows when values have become small.
 const oneReadIn = 32
 
 // reads are one caller's. All values come from the ensemble in one line, in which a few large ones keep everybody waiting, so each
-// caller has only some there at once. That the next value is as large as the last is what can be foreseen.
+// caller has only some there at once. That the next value is as large as the last is what can be foreseen; pages of values have a line of their
+// own.
 type reads struct {
+	first    int // bytes
 	mu       sync.Mutex
 	usual    int // bytes of the last value, or half of what it was before
 	refused  int // reads
@@ -26,7 +29,7 @@ type reads struct {
 	waiting  []chan int
 }
 
-func newReads() *reads { return &reads{usual: firstRead} }
+func newReads(first int) *reads { return &reads{first: first, usual: first} }
 
 // do reads a value when it is the caller's turn, unless a large one is foreseen for which there is no memory.
 func (r *reads) do(ctx context.Context, memory Memory, value func() (bytes int, err error)) error {
@@ -36,7 +39,7 @@ func (r *reads) do(ctx context.Context, memory Memory, value func() (bytes int, 
 	}
 	size := counted
 	defer func() { r.leave(counted, size) }()
-	if err := memory.room(counted); err != nil && counted > firstRead && !r.tries() {
+	if err := memory.room(counted); err != nil && counted > r.first && !r.tries() {
 		return err
 	}
 	size, err = value()

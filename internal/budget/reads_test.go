@@ -41,7 +41,7 @@ func readers(t *testing.T, r *reads, m Memory, number, size int) (most, refused 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, unlimited := newReads(), NewMemory(0)
+		r, unlimited := newReads(firstRead), NewMemory(0)
 		at := func(what string, size, want int) {
 			t.Helper()
 			most, _ := readers(t, r, unlimited, 200, size)
@@ -53,15 +53,17 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 		at("of large ones", largeValue, 4)
 		at("of small ones again", 100, 64)
 		same(t, "left", r.underWay, 0)
-		most, _ := readers(t, newReads(), unlimited, 3000, largeValue)
+		most, _ := readers(t, newReads(firstRead), unlimited, 3000, largeValue)
 		same(t, "of a crowd that comes at once", most, 16)
+		most, _ = readers(t, newReads(firstListed), unlimited, 100, largeValue)
+		same(t, "pages, from the first on", most, 4)
 	})
 }
 
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, full := newReads(), NewMemory(1)
+		r, full := newReads(firstRead), NewMemory(1)
 		full.inUse = func() int { return largeValue }
 		_, refused := readers(t, r, full, 1, largeValue)
 		same(t, "refused before one is known", refused, 0)
@@ -71,7 +73,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 		if refused > 200 {
 			t.Errorf("of 1,000 small values %d were refused", refused)
 		}
-		_, refused = readers(t, newReads(), full, 100, 100)
+		_, refused = readers(t, newReads(firstRead), full, 100, 100)
 		same(t, "refused of small ones", refused, 0)
 	})
 }
@@ -79,7 +81,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r := newReads()
+		r := newReads(firstRead)
 		r.usual = mostRead
 		first, err := r.enter(t.Context())
 		same(t, "the first", err, nil)

@@ -25,14 +25,14 @@ func serving(t *testing.T, handler http.Handler, most int) (address string) {
 }
 
 // begun sends the headers of a request whose body does not come.
-func begun(t *testing.T, address string) net.Conn {
+func begun(t *testing.T, address, host string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nx", address); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nx", host); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -58,7 +58,7 @@ func post(t *testing.T, address, body string) string {
 // A handler that reads no body answers at once, and the connection ends, though the body never comes.
 func TestABodyThatDoesNotComeKeepsNoConnection(t *testing.T) {
 	t.Parallel()
-	conn := begun(t, serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), 1))
+	conn := begun(t, serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }), 1), "a")
 	text, err := io.ReadAll(conn)
 	if err != nil || !strings.Contains(string(text), "hello") {
 		t.Errorf("answered %q, %v", text, err)
@@ -76,7 +76,7 @@ func TestRequestsWhoseBodiesDoNotComeFillNoListener(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}), most)
 	for range most {
-		begun(t, address)
+		begun(t, address, "a")
 		<-arrived
 	}
 	for range 8 {
@@ -89,13 +89,13 @@ func TestRequestsWhoseBodiesDoNotComeFillNoListener(t *testing.T) {
 func TestTheOldestOfTooManyBodiesMakesRoom(t *testing.T) {
 	t.Parallel()
 	address := serving(t, NewBodies(1, 1<<10, time.Hour).Given(http.HandlerFunc(echo)), 8)
-	silent := begun(t, address)
+	silent := begun(t, address, "a")
 	ended := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(silent)
 		ended <- string(text)
 	}()
-	for text := ""; !strings.Contains(text, "did not come in time"); { // the silent one may come after one that is whole
+	for text := ""; !strings.Contains(text, "did not come while others waited"); { // the silent one may come after one that is whole
 		if got := post(t, address, "a whole one"); got != "a whole one" {
 			t.Fatalf("answered %q", got)
 		}
@@ -108,13 +108,44 @@ func TestTheOldestOfTooManyBodiesMakesRoom(t *testing.T) {
 	}
 }
 
+// One caller's silent requests make room for its own ones, and keep a quarter of the places free for others.
+func TestOneCallersBodiesLeavePlacesForOthers(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	arrived := make(chan struct{}, most)
+	bodies := NewBodies(most, 1<<10, time.Hour)
+	bodies.Whose = func(r *http.Request) string { return r.Host }
+	handler := bodies.Given(http.HandlerFunc(echo))
+	address := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "greedy" {
+			arrived <- struct{}{}
+		}
+		handler.ServeHTTP(w, r)
+	}), 8)
+	var first net.Conn
+	for i := range most {
+		conn := begun(t, address, "greedy")
+		<-arrived
+		if i == 0 {
+			first = conn
+		}
+	}
+	if got := post(t, address, "a whole one"); got != "a whole one" {
+		t.Errorf("another caller was answered %q", got)
+	}
+	text, _ := io.ReadAll(first)
+	if !strings.Contains(string(text), "did not come while others waited") {
+		t.Errorf("the oldest of the greedy caller was answered %q", text)
+	}
+}
+
 func TestABodyThatIsTooLongOrTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	address := serving(t, NewBodies(4, 10, 20*time.Millisecond).Given(http.HandlerFunc(echo)), 4)
 	if got := post(t, address, strings.Repeat("x", 11)); !strings.Contains(got, "too long") {
 		t.Errorf("too long: %q", got)
 	}
-	text, _ := io.ReadAll(begun(t, address))
+	text, _ := io.ReadAll(begun(t, address, "a"))
 	if !strings.Contains(string(text), "did not come in time") {
 		t.Errorf("too late: %q", text)
 	}

@@ -15,8 +15,7 @@ import (
 // What reviews may take, whoever sends them: an API server shows no certificate by default.
 const (
 	mostBytes   = 4 << 20         // of one, which is more than an API server accepts of anybody
-	mostAtOnce  = 4               // that are answered
-	mostBodies  = 8               // that are read
+	mostAtOnce  = 4               // that are read and answered
 	longestTurn = 5 * time.Second // how long another one waits
 	longestBody = 2 * time.Second // how long one may take to come
 )
@@ -57,19 +56,16 @@ type reviewer struct {
 	log     *zap.Logger
 	metrics *metrics
 	bodies  *httpconns.Bodies
-	turns   chan struct{} // of those that are answered
+	turns   chan struct{} // of those that are read and answered
 }
 
 func newReviewer(pattern *Pattern, check Check, log *zap.Logger, metrics *metrics) *reviewer {
 	return &reviewer{
-		pattern, check, log, metrics, httpconns.NewBodies(mostBodies, mostBytes, longestBody), make(chan struct{}, mostAtOnce),
+		pattern, check, log, metrics, httpconns.NewBodies(mostAtOnce, mostBytes, longestBody), make(chan struct{}, mostAtOnce),
 	}
 }
 
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if !r.bodies.Read(w, request) {
-		return
-	}
 	late := time.NewTimer(longestTurn)
 	defer late.Stop()
 	select {
@@ -79,6 +75,9 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
 		return
 	case <-request.Context().Done():
+		return
+	}
+	if !r.bodies.Read(w, request) {
 		return
 	}
 	asked := review{}

@@ -130,7 +130,7 @@ func TestBodiesThatDoNotComeKeepNoAPIServerOut(t *testing.T) {
 	s, stop := running(t, Options{Certificate: certificate, Key: key})
 	defer stop()
 	var oldest net.Conn
-	for i := range mostBodies + 1 {
+	for i := range mostAtOnce {
 		conn, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestBodiesThatDoNotComeKeepNoAPIServerOut(t *testing.T) {
 		}
 	}
 	if first, err := bufio.NewReader(oldest).ReadString('\n'); err != nil || !strings.Contains(first, " 413 ") {
-		t.Errorf("the oldest is told %q, %v", first, err)
+		t.Errorf("one that does not come is told %q, %v", first, err)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := client.Post("https://"+s.Addresses()[0]+"/inject", "application/json", strings.NewReader(

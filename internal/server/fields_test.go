@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -31,6 +32,17 @@ func TestARequestWithManyFieldsIsRefused(t *testing.T) {
 	must(t, err)
 	_, err = stream.Recv()
 	same(t, "a stream over gRPC", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
+
+	s := newPolicyScene(t, `rules: [{identities: ["*"], methods: ["sidekeeper.lock.v1.LockService/*", "sidekeeper.lease.v1.LeaseService/*"]}]`)
+	lease, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Multiplex(within(t))
+	must(t, err)
+	must(t, lease.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}))
+	_, err = lease.Recv()
+	must(t, err)
+	started := &leasev1.Start{RequestId: 1, Request: &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Metadata: metadata}}}
+	must(t, lease.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: started}}))
+	_, err = lease.Recv()
+	same(t, "a further message of a lease", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
 
 	enveloped := func(message string) string {
 		return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))) + message

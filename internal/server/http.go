@@ -157,7 +157,9 @@ func (h *httpListener) handler() http.Handler {
 		services = append(services, name)
 	}
 	slices.Sort(services)
-	h.bodies.Check = fewFields
+	h.bodies.Check, h.bodies.Whose = fewFields, func(r *http.Request) string {
+		return r.Context().Value(linkKey{}).(*link).identity
+	}
 	return h.bodies.Given(gateway.New(services, h.connection))
 }
 
@@ -211,6 +213,7 @@ func (h *httpListener) follow(server *http.Server) {
 		case http.StateActive: // its caller has shown by now who it is
 			if !of.counted && !h.admits(of) {
 				h.refused(policy.Connections)
+				of.close()
 				_ = conn.Close()
 			}
 		case http.StateClosed:

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"mime"
 	"net/http"
 	"strings"
@@ -28,7 +29,7 @@ func fewFields(r *http.Request, body []byte) error {
 	if strings.HasSuffix(kind, "proto") || kind == "application/grpc" || kind == "application/grpc-web" {
 		few = budget.FewFields
 	}
-	for _, message := range messagesIn(kind, body) {
+	for message := range messagesIn(kind, body) {
 		if !few(message, of) {
 			return fmt.Errorf("the request has more than %d fields", budget.FieldsOf(of))
 		}
@@ -38,17 +39,19 @@ func fewFields(r *http.Request, body []byte) error {
 
 // messagesIn are the messages of a body: itself or, of a stream's content types and of gRPC-Web, those that each follow five bytes with their
 // length.
-func messagesIn(kind string, body []byte) [][]byte {
-	if !strings.HasPrefix(kind, "application/connect+") && !strings.HasPrefix(kind, "application/grpc") {
-		return [][]byte{body}
+func messagesIn(kind string, body []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if !strings.HasPrefix(kind, "application/connect+") && !strings.HasPrefix(kind, "application/grpc") {
+			yield(body)
+			return
+		}
+		for more := true; more && len(body) > prefixBytes; {
+			end := uint64(prefixBytes) + uint64(binary.BigEndian.Uint32(body[1:prefixBytes]))
+			end = min(end, uint64(len(body)))
+			more = yield(body[prefixBytes:end])
+			body = body[end:]
+		}
 	}
-	var messages [][]byte
-	for len(body) > prefixBytes {
-		end := uint64(prefixBytes) + uint64(binary.BigEndian.Uint32(body[1:prefixBytes]))
-		end = min(end, uint64(len(body)))
-		messages, body = append(messages, body[prefixBytes:end]), body[end:]
-	}
-	return messages
 }
 
 const prefixBytes = 5 // of a message: a flag, and its length
