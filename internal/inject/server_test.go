@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
 // files writes a pair for host into a folder.
@@ -31,9 +33,7 @@ func files(t *testing.T, folder string) (made pair, certificate, key string) {
 	}
 	certificate, key = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	for path, text := range map[string][]byte{certificate: made.Certificate, key: made.Key} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		authority.Replace(t, path, string(text))
 	}
 	return made, certificate, key
 }
@@ -190,9 +190,7 @@ func TestACertificateInFilesIsReadAgainAndABadOneIsNot(t *testing.T) {
 	if err := k.files.Look(); err != nil || !sameCertificate(k.certificate(), second) {
 		t.Errorf("the second pair is not used: %v", err)
 	}
-	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	authority.Replace(t, key, "x")
 	if err := k.files.Look(); err == nil || !strings.Contains(err.Error(), key) || !sameCertificate(k.certificate(), second) {
 		t.Errorf("a bad key: %v", err)
 	}

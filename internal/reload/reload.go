@@ -4,6 +4,7 @@ package reload
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,7 @@ const longest = 4 << 20
 
 // Files hold a value. The content alone decides whether they have changed: a symbolic link that leads elsewhere, a file moved over
 // another and one written in place are all the same. While they cannot be used, as when half of them are replaced, the last good
-// value stands.
+// value stands. So it does while somebody may still be writing one of them: half a policy is a policy, too.
 type Files[T any] struct {
 	names  []string
 	parse  func(contents [][]byte) (T, error)
@@ -27,7 +28,9 @@ type Files[T any] struct {
 	current atomic.Pointer[T]
 	mu      sync.Mutex
 	seen    [][]byte
-	trouble string // why they cannot be used at present, if they cannot
+	next    [][]byte  // what is in them now, if that may not be all of it yet
+	since   time.Time // when that was read first
+	trouble string    // why they cannot be used at present, if they cannot
 
 	looks   sync.Mutex
 	looking chan struct{} // closed when the look under way is over; nil if there is none
@@ -105,6 +108,8 @@ func (f *Files[T]) Look() error {
 	defer f.mu.Unlock()
 	changed, err := f.load()
 	switch {
+	case errors.Is(err, errUnsettled):
+		return nil
 	case err == nil && (changed || f.trouble != ""):
 		f.trouble = ""
 		f.report(f.Last(), nil)
@@ -115,16 +120,32 @@ func (f *Files[T]) Look() error {
 	return err
 }
 
+// settled is for how long nobody has written to files that are taken over.
+const settled = time.Second
+
+var errUnsettled = errors.New("somebody may still be writing")
+
 func (f *Files[T]) load() (changed bool, err error) {
 	contents := make([][]byte, len(f.names))
+	var written time.Time // last
 	for i, name := range f.names {
-		if contents[i], err = read(name); err != nil {
+		content, at, err := read(name)
+		if err != nil {
 			return false, err
+		}
+		contents[i] = content
+		if at.After(written) {
+			written = at
 		}
 	}
 	if f.seen != nil && slices.EqualFunc(contents, f.seen, bytes.Equal) {
+		f.next = nil
 		return false, nil
 	}
+	if f.seen != nil && !f.isSettled(contents, written) {
+		return false, errUnsettled
+	}
+	f.next = nil
 	value, err := f.parse(contents)
 	if err != nil {
 		return false, err
@@ -134,18 +155,31 @@ func (f *Files[T]) load() (changed bool, err error) {
 	return true, nil
 }
 
-func read(name string) ([]byte, error) {
+// isSettled says whether the files were written long enough ago or, where their clock is another one, have been the same for as long.
+func (f *Files[T]) isSettled(contents [][]byte, written time.Time) bool {
+	now := time.Now()
+	if f.next == nil || !slices.EqualFunc(contents, f.next, bytes.Equal) {
+		f.next, f.since = contents, now
+	}
+	return now.Sub(written) >= settled || now.Sub(f.since) >= settled
+}
+
+func read(name string) (content []byte, written time.Time, err error) {
 	file, err := os.Open(name) //nolint:gosec // a flag names it
 	if err != nil {
-		return nil, err
+		return nil, written, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, longest+1))
+	content, err = io.ReadAll(io.LimitReader(file, longest+1))
 	if err == nil && len(content) > longest {
 		err = fmt.Errorf("more than %d bytes", longest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, written, fmt.Errorf("%s: %w", name, err)
 	}
-	return content, nil
+	about, err := file.Stat()
+	if err != nil {
+		return nil, written, err
+	}
+	return content, about.ModTime(), nil
 }

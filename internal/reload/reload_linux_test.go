@@ -21,9 +21,25 @@ func open(t *testing.T) (*Files[string], string) {
 	return files, name
 }
 
+// write writes a file a while ago.
 func write(t *testing.T, name, content string) {
 	t.Helper()
+	writeNow(t, name, content)
+	ago(t, name)
+}
+
+func writeNow(t *testing.T, name, content string) {
+	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ago has a file written a while ago.
+func ago(t *testing.T, name string) {
+	t.Helper()
+	then := time.Now().Add(-2 * settled)
+	if err := os.Chtimes(name, then, then); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -41,6 +57,39 @@ func TestWhatIsInTheFilesIsTakenOverWhenItIsAskedFor(t *testing.T) {
 	is(t, files, "first")
 	write(t, name, "second")
 	is(t, files, "second")
+}
+
+// Whoever renders a file in place writes half of it first, which may be a good value, too.
+func TestWhatMayNotBeWrittenAsAWholeIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	files, name := open(t)
+	later := time.Now().Add(time.Hour)
+	writeNow(t, name, "half")
+	if err := os.Chtimes(name, later, later); err != nil { // however long the test takes
+		t.Fatal(err)
+	}
+	is(t, files, "first")
+	write(t, name, "half and half")
+	is(t, files, "half and half")
+}
+
+// The clock of the files may be another one: what stays the same counts as written.
+func TestWhatStaysTheSameIsTakenOverWhateverItsTimeSays(t *testing.T) {
+	t.Parallel()
+	files, name := open(t)
+	writeNow(t, name, "second")
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(name, later, later); err != nil {
+		t.Fatal(err)
+	}
+	is(t, files, "first")
+	for files.Newest() != "second" {
+		select {
+		case <-time.After(settled / 10):
+		case <-t.Context().Done():
+			return
+		}
+	}
 }
 
 // A disk that hangs is a file whose opening waits.
@@ -76,6 +125,7 @@ func TestTheLastGoodValueStandsWhileTheDiskHangs(t *testing.T) {
 	if _, err := disk.WriteString("second"); err != nil {
 		t.Fatal(err)
 	}
+	ago(t, name)
 	looked, _ := files.look()
 	disk.Close()
 	<-looked

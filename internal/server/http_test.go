@@ -32,6 +32,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
 const testToken = "a-token-of-the-tests"
@@ -160,15 +161,15 @@ func TestOverHTTPNobodyGetsAnythingFromElsewhereOrWithoutTheToken(t *testing.T) 
 	same(t, "other calls", len(called), 0)
 }
 
-func TestATokenThatIsReplacedCountsAtOnce(t *testing.T) {
+func TestATokenThatIsReplacedCountsForNewRequests(t *testing.T) {
 	t.Parallel()
 	file := ""
 	p := newProbe(t, onLoopback(t), func(o *server.Options) { file = o.HTTPTokenFile })
-	must(t, os.WriteFile(file, []byte("another-token-of-tests"), 0o600))
+	authority.Replace(t, file, "another-token-of-tests")
 	old, _ := p.post(lockv1.LockService_Get_FullMethodName, `{}`)
 	fresh, _ := p.post(lockv1.LockService_Get_FullMethodName, `{}`, "Authorization: Bearer another-token-of-tests")
 	same(t, "codes", fmt.Sprint(old, fresh), "401 200")
-	must(t, os.WriteFile(file, []byte("short"), 0o600))
+	authority.Replace(t, file, "short")
 	fresh, _ = p.post(lockv1.LockService_Get_FullMethodName, `{}`, "Authorization: Bearer another-token-of-tests")
 	same(t, "with a token that is refused in the file", fresh, http.StatusOK)
 }

@@ -94,10 +94,14 @@ func encoded(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// Replace moves a new file over an older one, so that nobody reads half of it.
+// Replace moves a new file over an older one, so that nobody reads half of it. It counts as written long enough ago to be taken over at once.
 func Replace(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ago := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(path+".new", ago, ago); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
