@@ -79,6 +79,11 @@ func (s *settings) rules() []rule {
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
 		{"tls-trust-domain", s.server.TrustDomains, len(s.server.TrustDomains) == 0 || s.server.TLS.Certificate != "", "needs --tls-cert"},
+		{
+			"admin-listen", s.server.AdminListen,
+			s.server.Policy == "" || s.server.AdminListen == "" || strings.HasPrefix(s.server.AdminListen, "unix:"),
+			"with --policy a Unix socket, as unix:///path: any user of the machine may connect to a port, and see names that the policy keeps from it",
+		},
 		{"http-token-file", s.server.HTTPTokenFile, s.server.HTTPTokenFile == "" || s.server.HTTPListen != "", "needs --http-listen"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},

@@ -215,8 +215,8 @@ func TestTheClientTellsConflictsFromOtherRefusals(t *testing.T) {
 	defer api.Close()
 	folder := t.TempDir()
 	authorities, token := filepath.Join(folder, "ca"), filepath.Join(folder, "token")
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
-	for path, text := range map[string][]byte{authorities: authority, token: []byte("secret\n")} {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	for path, text := range map[string][]byte{authorities: ca, token: []byte("secret\n")} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
