@@ -47,9 +47,9 @@ func isForeign(r *http.Request) bool {
 // WithToken keeps out whoever does not show the token, of which the digest is known, as `Authorization: Bearer …`.
 func WithToken(handler http.Handler, digest func() [sha256.Size]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shown, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		want, got := digest(), sha256.Sum256([]byte(shown))
-		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 			return

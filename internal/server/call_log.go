@@ -70,7 +70,7 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 			return zap.DebugLevel
 		}
 		return zap.InfoLevel
-	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
+	case codes.Internal, codes.Unknown, codes.DataLoss:
 		return zap.ErrorLevel
 	case codes.Unavailable, codes.ResourceExhausted:
 		return zap.WarnLevel

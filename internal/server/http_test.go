@@ -140,7 +140,8 @@ func TestOverHTTPNobodyGetsAnythingFromElsewhereOrWithoutTheToken(t *testing.T) 
 	}{
 		{"Authorization: ", http.StatusUnauthorized},
 		{"Authorization: Bearer another-token-of-tests", http.StatusUnauthorized},
-		{"Authorization: " + testToken, http.StatusOK},
+		{"Authorization: " + testToken, http.StatusUnauthorized},
+		{"Authorization: bearer " + testToken, http.StatusOK},
 		{"Host: elsewhere.example", http.StatusMisdirectedRequest},
 		{"Host: elsewhere.example\nOrigin: http://elsewhere.example", http.StatusMisdirectedRequest},
 		{"Origin: http://elsewhere.example", http.StatusForbidden},
@@ -176,22 +177,22 @@ func TestATokenThatIsReplacedCountsForNewRequests(t *testing.T) {
 
 func TestOverHTTPSOnlyCertificatesAreLetIn(t *testing.T) {
 	t.Parallel()
-	authority, folder := newAuthority(t), t.TempDir()
+	issuer, folder := newAuthority(t), t.TempDir()
 	files := server.TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
-	authority.writeServer(files)
-	authority.writeClientCA(files)
+	issuer.writeServer(files)
+	issuer.writeClientCA(files)
 	p := newProbe(t, func(o *server.Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files })
 	met := make(chan caller.Caller, 2)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
 	url := "https://" + p.server.HTTPAddress() + lockv1.LockService_Get_FullMethodName
-	config := &tls.Config{RootCAs: authority.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
+	config := &tls.Config{RootCAs: issuer.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
 	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: config}}).Get(url)
 	if err == nil {
 		response.Body.Close()
 		t.Error("served without a certificate")
 	}
 
-	config.Certificates = []tls.Certificate{authority.Sign(someCaller())}
+	config.Certificates = []tls.Certificate{issuer.Sign(someCaller())}
 	for _, modern := range []bool{false, true} {
 		transport := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: modern, DisableKeepAlives: true}
 		code, answer := posted(t, &http.Client{Transport: transport}, url, `{}`, "Host: sidecar.test")
