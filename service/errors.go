@@ -45,7 +45,7 @@ var (
 	ErrOperatorOnly      = errors.New("available only on the operators' listener")
 	errPolicyDenied      = errors.New("denied by the policy")
 	errInvalidField      = errors.New("invalid field")
-	errUnknownKind       = errors.New("this sidecar does not know what is started: it is older than its caller")
+	errUnknownKind       = errors.New("this sidecar does not know what is started: it is older than its caller, or there are too many fields")
 	errLeaseLimit        = errors.New("lease limit reached")
 	errWaiterLimit       = errors.New("waiter limit reached")
 	errStreamLimit       = errors.New("limit of long-lived streams per connection reached")

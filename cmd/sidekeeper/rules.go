@@ -82,7 +82,7 @@ func (s *settings) rules() []rule {
 		{
 			"admin-listen", s.server.AdminListen,
 			s.server.Policy == "" || s.server.AdminListen == "" || strings.HasPrefix(s.server.AdminListen, "unix:"),
-			"with --policy a Unix socket, as unix:///path: any user of the machine may connect to a port, and see names that the policy keeps from it",
+			"a Unix socket, as unix:///path, if there is a --policy: any user of the machine may connect to a port",
 		},
 		{"http-token-file", s.server.HTTPTokenFile, s.server.HTTPTokenFile == "" || s.server.HTTPListen != "", "needs --http-listen"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},

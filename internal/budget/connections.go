@@ -114,7 +114,7 @@ type callerQuota struct {
 	arrivals *rate.Limiter
 	talks    atomic.Int64 // streams in both directions that are open for a further request
 	streams  streamCount
-	large    *semaphore.Weighted // fields of requests that have many
+	large    *semaphore.Weighted // requests with many fields, one of which is decoded at a time
 	reads    map[string]*reads   // by the method that reads
 	denials  *denialPace
 
@@ -130,7 +130,7 @@ type callerQuota struct {
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
 		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), denials: newDenialPace(),
-		turnedAway: newTurnedAway(), large: semaphore.NewWeighted(mostResuming),
+		turnedAway: newTurnedAway(), large: semaphore.NewWeighted(1),
 		reads: map[string]*reads{
 			configv1.ConfigService_Get_FullMethodName: newReads(firstRead), configv1.ConfigService_List_FullMethodName: newReads(firstListed),
 		},

@@ -1,8 +1,11 @@
 package budget
 
 import (
+	"context"
 	"errors"
+	"sync"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec that is bounded
 	"google.golang.org/grpc/mem"
@@ -11,13 +14,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // How many fields a request has at most, those of the messages in it included. Two bytes on the wire become a message of a hundred.
 const (
 	MostFields    = 4096    // Check with 1,000 holds and Commit with 100 operations have the most
-	mostResumed   = 400_000 // of a resumption with 10,000 claims, of which each has 11 and its metadata three an entry
-	mostResuming  = 800_000 // of one caller's resumptions with more than MostFields that nothing was made of yet
+	mostResumed   = 200_000 // of a resumption with 10,000 claims: the bytes that it may have are no more
+	mostDecoded   = 2       // requests with more than MostFields are decoded at once, one of a caller
 	deepestNested = 100     // messages in one another, of which no request has more than a few
 )
 
@@ -25,6 +29,9 @@ const (
 const RequestFields = "request_fields"
 
 var errManyFields = errors.New("the request has too many fields")
+
+// NewLarge bounds how many large requests are decoded at once.
+func NewLarge() *semaphore.Weighted { return semaphore.NewWeighted(mostDecoded) }
 
 // FieldsOf is how many fields the first request of a call has at most, by its type. A further one has MostFields.
 func FieldsOf(request protoreflect.MessageDescriptor) int {
@@ -103,9 +110,89 @@ func countJSON(data []byte, left int) int {
 type counted struct {
 	proto.Message
 
+	ctx     context.Context //nolint:containedctx // of the call, while it is decoded
+	all     *semaphore.Weighted
 	most    int
-	admit   func(fields int) error
+	further bool // of a lease's stream: what has more fields is taken for a Start of nothing that is known
 	refused error
+}
+
+var countedRequests = sync.Pool{New: func() any { return new(counted) }} // there is one for each request
+
+var errFields = errors.New("too many fields")
+
+// decode decodes a request that is flat in memory.
+func (c *counted) decode(codec encoding.CodecV2, flat mem.Buffer) error {
+	fields := fieldsOf(flat.ReadOnlyData(), c.ProtoReflect().Descriptor(), c.most)
+	switch {
+	case fields > c.most && c.further:
+		proto.Merge(c.Message, onlyID(flat.ReadOnlyData()))
+		return nil
+	case fields > c.most:
+		c.refused = errFields
+		return nil // gRPC tells callers of an error itself, and with no reason
+	case fields > MostFields:
+		leave, err := c.turn()
+		if err != nil {
+			c.refused = err
+			return nil
+		}
+		defer leave()
+	}
+	return codec.Unmarshal(mem.BufferSlice{flat}, c.Message)
+}
+
+// turn waits for the turn of a large request: among its caller's own, and then among all.
+func (c *counted) turn() (leave func(), err error) {
+	of := SlotOf(caller.Of(c.ctx)).quota
+	if of == nil { // an operator's
+		return func() {}, nil
+	}
+	if of.large.Acquire(c.ctx, 1) != nil {
+		return nil, context.Cause(c.ctx)
+	}
+	if c.all.Acquire(c.ctx, 1) != nil {
+		of.large.Release(1)
+		return nil, context.Cause(c.ctx)
+	}
+	return func() {
+		c.all.Release(1)
+		of.large.Release(1)
+	}, nil
+}
+
+// onlyID is a further message of a lease's stream without what it starts: that ends alone.
+func onlyID(data []byte) *leasev1.MultiplexRequest {
+	message, start := new(leasev1.MultiplexRequest), new(leasev1.Start)
+	fieldsIn(data, func(number protowire.Number, value []byte) {
+		if number != message.ProtoReflect().Descriptor().Fields().ByName("start").Number() {
+			return
+		}
+		message.Request = &leasev1.MultiplexRequest_Start{Start: start}
+		inner, _ := protowire.ConsumeBytes(value)
+		fieldsIn(inner, func(number protowire.Number, value []byte) {
+			if number == start.ProtoReflect().Descriptor().Fields().ByName("request_id").Number() {
+				start.RequestId, _ = protowire.ConsumeVarint(value)
+			}
+		})
+	})
+	return message
+}
+
+// fieldsIn tells of each field of a message on the wire.
+func fieldsIn(data []byte, tell func(number protowire.Number, value []byte)) {
+	for len(data) > 0 {
+		number, kind, tag := protowire.ConsumeTag(data)
+		if tag < 0 {
+			return
+		}
+		value := protowire.ConsumeFieldValue(number, kind, data[tag:])
+		if value < 0 {
+			return
+		}
+		tell(number, data[tag:tag+value])
+		data = data[tag+value:]
+	}
 }
 
 // A Codec is protobuf's, which counts the fields of a request before it makes anything of them.
@@ -125,8 +212,5 @@ func (c Codec) Unmarshal(data mem.BufferSlice, into any) error {
 	}
 	flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer flat.Free()
-	if request.refused = request.admit(fieldsOf(flat.ReadOnlyData(), request.ProtoReflect().Descriptor(), request.most)); request.refused != nil {
-		return nil // gRPC tells callers of an error itself, and with no reason
-	}
-	return c.CodecV2.Unmarshal(mem.BufferSlice{flat}, request.Message)
+	return request.decode(c.CodecV2, flat)
 }

@@ -16,17 +16,18 @@ import (
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
-// fieldsIn counts the fields of a decoded message, each element and entry as one, and those of the messages in it.
-func fieldsIn(message protoreflect.Message) (fields int) {
+// fieldsOfMessage counts the fields of a decoded message, each element and entry as one, and those of the messages in it.
+func fieldsOfMessage(message protoreflect.Message) (fields int) {
 	count := func(of protoreflect.FieldDescriptor, value protoreflect.Value) {
 		fields++
 		if of.Message() != nil {
-			fields += fieldsIn(value.Message())
+			fields += fieldsOfMessage(value.Message())
 		}
 	}
 	message.Range(func(of protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -63,61 +64,71 @@ func FuzzARequestThatPassesHasFewFields(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"guards":[{},{},{}],"operations":[{"check":{"key":"\\\"{,"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		most := fieldsIn(few.ProtoReflect())
+		most := fieldsOfMessage(few.ProtoReflect())
 		decoded := new(configv1.CommitRequest)
 		if left := most; proto.Unmarshal(data, decoded) == nil {
 			err := count(data, decoded.ProtoReflect().Descriptor(), &left, 0)
-			if got := fieldsIn(decoded.ProtoReflect()); got > most && !errors.Is(err, errManyFields) {
+			if got := fieldsOfMessage(decoded.ProtoReflect()); got > most && !errors.Is(err, errManyFields) {
 				t.Errorf("%d fields pass on the wire, more than %d: %q", got, most, data)
 			}
 		}
 		if protojson.Unmarshal(data, decoded) == nil {
-			if got := fieldsIn(decoded.ProtoReflect()); got > most && countJSON(data, most) >= 0 {
+			if got := fieldsOfMessage(decoded.ProtoReflect()); got > most && countJSON(data, most) >= 0 {
 				t.Errorf("%d fields pass in JSON, more than %d: %q", got, most, data)
 			}
 		}
 	})
 }
 
-// A large resumption takes memory until its handler is done with it, of which one caller has so much at once.
-func TestACallersLargeResumptionsWaitForOneAnother(t *testing.T) {
+// A large request takes memory while it is decoded.
+func TestLargeRequestsAreDecodedFewAtATime(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		slot := &Slot{quota: newCallerQuota()}
-		large := make([]*leasev1.Claim, mostResumed-1000)
-		wire, err := proto.Marshal(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Resume{Resume: &leasev1.Resume{Claims: large}}})
-		must(t, err)
-		reception := Reception{Told: func(_ context.Context, err error) *status.Status {
+		claims := func(number int) []byte {
+			wire, err := proto.Marshal(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Resume{
+				Resume: &leasev1.Resume{Claims: make([]*leasev1.Claim, number)},
+			}})
+			must(t, err)
+			return wire
+		}
+		reception := Reception{Large: NewLarge(), Told: func(_ context.Context, err error) *status.Status {
 			answer, _ := service.StatusOf(err)
 			return answer
 		}}
-		read := func(ctx context.Context, bytes []byte, most int) (taken int64, err error) {
-			ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1", Slot: slot}})
-			err = reception.decode(ctx, new(leasev1.MultiplexRequest), func(into any) error {
-				return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes)}, into)
-			}, most, &taken)
-			return taken, err
+		read := func(ctx context.Context, wire []byte) error {
+			ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1", Slot: &Slot{quota: newCallerQuota()}}})
+			return reception.decode(ctx, new(leasev1.MultiplexRequest), func(into any) error {
+				return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(wire)}, into)
+			}, mostResumed)
 		}
-		first, err := read(t.Context(), wire, mostResumed)
-		same(t, "one", err, nil)
-		_, err = read(t.Context(), wire, mostResumed)
-		same(t, "another", err, nil)
-		third := make(chan error, 1)
-		go func() {
-			_, err := read(t.Context(), wire, mostResumed)
-			third <- err
-		}()
+		large := claims(MostFields + 1)
+		same(t, "one", read(t.Context(), large), nil)
+		must(t, reception.Large.Acquire(t.Context(), mostDecoded))
+		waits := make(chan error, 1)
+		go func() { waits <- read(t.Context(), large) }()
 		synctest.Wait()
-		same(t, "waits", len(third), 0)
+		same(t, "ended", len(waits), 0)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = read(gone, wire, mostResumed)
-		same(t, "of one who has gone", told(err), "Canceled")
-		_, err = read(t.Context(), wire[:0], mostResumed)
-		same(t, "a small one beside them", err, nil)
-		slot.quota.large.Release(first)
-		same(t, "in its turn", <-third, nil)
-		_, err = read(t.Context(), wire, MostFields)
-		same(t, "with too many", told(err), "ResourceExhausted QUOTA_EXCEEDED")
+		same(t, "of a caller that has gone", read(gone, large), context.Canceled)
+		same(t, "a small one beside them", read(t.Context(), claims(10)), nil)
+		reception.Large.Release(mostDecoded)
+		same(t, "in its turn", <-waits, nil)
+		same(t, "with too many", told(read(t.Context(), claims(mostResumed))), "ResourceExhausted QUOTA_EXCEEDED")
 	})
+}
+
+// A further message of a lease with too many fields loses what it starts, and not its number.
+func TestAFurtherMessageWithTooManyFieldsIsTheStartOfNothing(t *testing.T) {
+	t.Parallel()
+	all := &lockv1.AcquireAllRequest{Locks: make([]*lockv1.WantedLock, MostFields)}
+	start := &leasev1.Start{RequestId: 7, Request: &leasev1.Start_AcquireAll{AcquireAll: all}}
+	wire, err := proto.Marshal(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}})
+	must(t, err)
+	got := new(leasev1.MultiplexRequest)
+	must(t, Reception{}.decode(t.Context(), got, func(into any) error {
+		return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(wire)}, into)
+	}, MostFields))
+	same(t, "started", got.GetStart().GetRequestId(), 7)
+	same(t, "what", got.GetStart().GetRequest(), nil)
 }

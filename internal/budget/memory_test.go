@@ -37,8 +37,7 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 	same(t, "what is in use", heapInUse() > 1<<10, true)
 }
 
-func TestGarbageIsNoReasonToRefuse(t *testing.T) {
-	t.Parallel()
+func TestGarbageIsNoReasonToRefuse(t *testing.T) { // not beside tests that use memory
 	m := NewMemory(heapInUse() + 256<<20) // a quarter of the garbage
 	for range 1000 {
 		garbage = make([]byte, 1<<20)

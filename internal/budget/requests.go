@@ -2,9 +2,11 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -90,6 +92,7 @@ var errCompressed = status.Error(codes.Unimplemented, "compressed requests are n
 type Reception struct {
 	Limits   *caller.Limits
 	Memory   Memory
+	Large    *semaphore.Weighted                                 // see NewLarge
 	Complete time.Duration                                       // what a request has to come
 	Told     func(ctx context.Context, err error) *status.Status // what the caller is told of an error that no interceptor meets
 }
@@ -104,14 +107,14 @@ var urgent = []string{
 	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 
-// read reads the first request of a call. What it takes of the caller's fields is noted in taken.
-func (r Reception) read(ctx context.Context, method string, request any, decode func(any) error, taken *int64) error {
+// read reads the first request of a call.
+func (r Reception) read(ctx context.Context, method string, request any, decode func(any) error) error {
 	read := func() error {
 		message, is := request.(proto.Message)
 		if !is {
 			return decode(request)
 		}
-		return r.decode(ctx, message, decode, FieldsOf(message.ProtoReflect().Descriptor()), taken)
+		return r.decode(ctx, message, decode, FieldsOf(message.ProtoReflect().Descriptor()))
 	}
 	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
 	if !ok {
@@ -137,50 +140,40 @@ func (r Reception) read(ctx context.Context, method string, request any, decode 
 	return errTooSlow
 }
 
-// decode has a request decoded that has no more fields than that. One with many waits until those of its caller's others were made use of.
-func (r Reception) decode(ctx context.Context, message proto.Message, decode func(any) error, most int, taken *int64) error {
-	from := caller.Of(ctx)
-	into := &counted{Message: message, most: most, admit: func(fields int) error {
-		quota := SlotOf(from).quota
-		switch {
-		case fields > most:
-			return service.QuotaExceeded(RequestFields, most, from.Identity, 0)
-		case fields <= MostFields, quota == nil:
-			return nil
-		}
-		if err := quota.large.Acquire(ctx, int64(fields)); err != nil {
-			return context.Cause(ctx)
-		}
-		*taken = int64(fields)
-		return nil
-	}}
-	if err := decode(into); into.refused == nil {
+// decode has a request decoded that has no more fields than that.
+func (r Reception) decode(ctx context.Context, message proto.Message, decode func(any) error, most int) error {
+	into := countedRequests.Get().(*counted)
+	_, multiplexed := message.(*leasev1.MultiplexRequest)
+	*into = counted{Message: message, ctx: ctx, all: r.Large, most: most, further: multiplexed && most == MostFields}
+	err, refused := decode(into), into.refused
+	*into = counted{}
+	countedRequests.Put(into)
+	switch {
+	case refused == nil:
 		return err
+	case errors.Is(refused, errFields):
+		return r.Told(ctx, service.QuotaExceeded(RequestFields, most, caller.Of(ctx).Identity, 0)).Err()
 	}
-	return r.Told(ctx, into.refused).Err()
+	return refused
 }
 
 // readOn reads a further request of a stream. So many streams of one caller may be open for one at a time.
 func (r Reception) readOn(ctx context.Context, request any, decode func(any) error) error {
 	from := caller.Of(ctx)
 	quota := SlotOf(from).quota
-	if quota == nil {
-		return r.further(ctx, request, decode)
+	message, is := request.(proto.Message)
+	switch {
+	case !is:
+		return decode(request)
+	case quota == nil:
+		return r.decode(ctx, message, decode, MostFields)
 	}
 	if most := r.Limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
 		quota.talks.Add(-1)
 		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, from.Identity, 0)
 	}
 	defer quota.talks.Add(-1)
-	return r.further(ctx, request, decode)
-}
-
-func (r Reception) further(ctx context.Context, request any, decode func(any) error) error {
-	message, is := request.(proto.Message)
-	if !is {
-		return decode(request)
-	}
-	return r.decode(ctx, message, decode, MostFields, nil)
+	return r.decode(ctx, message, decode, MostFields)
 }
 
 // RequestSeconds is the limit that no policy sets.
@@ -214,7 +207,7 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 		answer, name := method.Handler, "/"+description.ServiceName+"/"+method.MethodName
 		method.Handler = func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
 			return answer(server, ctx, func(request any) error {
-				return r.reception.read(ctx, name, request, decode, nil)
+				return r.reception.read(ctx, name, request, decode)
 			}, through)
 		}
 		watched.Methods = append(watched.Methods, method)
@@ -224,9 +217,7 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 
 // Stream is an interceptor.
 func (r Reception) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	received := &receivedStream{ServerStream: stream, reception: r, method: info.FullMethod}
-	defer received.used()
-	return handler(server, received)
+	return handler(server, &receivedStream{ServerStream: stream, reception: r, method: info.FullMethod})
 }
 
 // A receivedStream has its first request read by a Reception. Further ones, which only callers of streams in both directions send, have
@@ -237,25 +228,16 @@ type receivedStream struct {
 	reception Reception
 	method    string
 	begun     bool
-	taken     int64 // of the fields that its caller's requests may have, by the first one until it was made use of
-}
-
-// used gives back what the first request took: a stream is read on when its handler is done with that.
-func (s *receivedStream) used() {
-	if taken := atomic.SwapInt64(&s.taken, 0); taken > 0 {
-		SlotOf(caller.Of(s.Context())).quota.large.Release(taken)
-	}
 }
 
 // RecvMsg implements grpc.ServerStream.
 func (s *receivedStream) RecvMsg(request any) error {
 	if !s.begun {
 		s.begun = true
-		return s.reception.read(s.Context(), s.method, request, s.ServerStream.RecvMsg, &s.taken)
+		return s.reception.read(s.Context(), s.method, request, s.ServerStream.RecvMsg)
 	}
-	s.used()
 	if s.method == leasev1.LeaseService_Multiplex_FullMethodName {
-		return s.reception.further(s.Context(), request, s.ServerStream.RecvMsg) // there are no more of these than leases
+		return s.reception.decode(s.Context(), request.(proto.Message), s.ServerStream.RecvMsg, MostFields) // there are no more of these than leases
 	}
 	return s.reception.readOn(s.Context(), request, s.ServerStream.RecvMsg)
 }

@@ -105,9 +105,10 @@ func (o Options) handler(token string) (http.Handler, error) {
 	calls := gateway.New(services, func(context.Context) (grpc.ClientConnInterface, error) { return o.Connection, nil })
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
-	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", httpconns.NewBodies(mostConnections, longestRequest, requestTime).Given(calls))))
-	mux.Handle("POST /about", guarded(http.HandlerFunc(o.about)))
-	mux.Handle("POST /state", guarded(http.HandlerFunc(o.state)))
+	bodies := httpconns.NewBodies(mostConnections, longestRequest, requestTime)
+	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", bodies.Given(calls))))
+	mux.Handle("POST /about", guarded(bodies.Given(http.HandlerFunc(o.about))))
+	mux.Handle("POST /state", guarded(bodies.Given(http.HandlerFunc(o.state))))
 	return ownpages.Only(mux, false), nil
 }
 

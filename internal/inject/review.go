@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 
 // What reviews may take, whoever sends them: an API server shows no certificate by default.
 const (
-	mostBytes   = 4 << 20         // of one, which is more than an API server accepts of anybody
-	mostAtOnce  = 4               // that are read and answered
-	longestTurn = 5 * time.Second // how long another one waits
+	mostBytes   = 2 << 20         // of one, which is more than etcd stores of one object
+	mostAtOnce  = 16              // that are read
+	mostAnswers = 4               // of them that are answered
+	longestUID  = 128             // bytes
 	longestBody = 2 * time.Second // how long one may take to come
 )
 
@@ -56,41 +58,44 @@ type reviewer struct {
 	log     *zap.Logger
 	metrics *metrics
 	bodies  *httpconns.Bodies
-	turns   chan struct{} // of those that are read and answered
+	turns   chan struct{} // of those that are answered, which waits for nothing
 }
 
 func newReviewer(pattern *Pattern, check Check, log *zap.Logger, metrics *metrics) *reviewer {
-	return &reviewer{
-		pattern, check, log, metrics, httpconns.NewBodies(mostAtOnce, mostBytes, longestBody), make(chan struct{}, mostAtOnce),
-	}
+	return &reviewer{pattern, check, log, metrics, httpconns.NewBodies(mostAtOnce, mostBytes, longestBody), make(chan struct{}, mostAnswers)}
 }
 
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	late := time.NewTimer(longestTurn)
-	defer late.Stop()
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-late.C:
-		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
-		return
-	case <-request.Context().Done():
+	leave := r.bodies.Read(w, request)
+	if leave == nil {
 		return
 	}
-	if !r.bodies.Read(w, request) {
+	code, answer := r.review(request.Body, leave)
+	if code != http.StatusOK {
+		http.Error(w, string(answer), code)
 		return
 	}
-	asked := review{}
-	err := json.NewDecoder(request.Body).Decode(&asked)
-	if err != nil || asked.Request == nil || asked.Kind != "AdmissionReview" {
-		http.Error(w, "the body must be an AdmissionReview with a request", http.StatusBadRequest)
-		return
-	}
-	answer := review{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview", Response: r.answer(asked.Request)}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
+	if _, err := w.Write(answer); err != nil {
 		r.log.Warn("an API server did not wait for the answer", zap.Error(err))
 	}
+}
+
+// review answers a review in its turn, and then leaves.
+func (r *reviewer) review(body io.Reader, leave func()) (code int, answer []byte) {
+	defer leave()
+	r.turns <- struct{}{}
+	defer func() { <-r.turns }()
+	asked := review{}
+	err := json.NewDecoder(body).Decode(&asked)
+	if err != nil || asked.Request == nil || asked.Kind != "AdmissionReview" || len(asked.Request.UID) > longestUID {
+		return http.StatusBadRequest, []byte("the body must be an AdmissionReview with a request")
+	}
+	answer, err = json.Marshal(review{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview", Response: r.answer(asked.Request)})
+	if err != nil {
+		return http.StatusInternalServerError, []byte(err.Error())
+	}
+	return http.StatusOK, append(answer, '\n')
 }
 
 func (r *reviewer) answer(request *reviewRequest) *reviewResponse {

@@ -29,6 +29,7 @@ type Files[T any] struct {
 	mu      sync.Mutex
 	seen    [][]byte
 	next    [][]byte  // what is in them now, if that may not be all of it yet
+	written time.Time // when that was written, as the files say
 	since   time.Time // when that was read first
 	trouble string    // why they cannot be used at present, if they cannot
 
@@ -120,10 +121,12 @@ func (f *Files[T]) Look() error {
 	return err
 }
 
-// settled is for how long nobody has written to files that are taken over.
+// settled is for how long the files have to have stayed as they are to be taken over: who renders one in place writes half of it first, which
+// may be a good value, too. What is there at the start is taken at once. Where a file server's clock is behind by as much, a file that is being
+// written seems to be complete.
 const settled = time.Second
 
-var errUnsettled = errors.New("somebody may still be writing")
+var errUnsettled = errors.New("the files may not be complete yet")
 
 func (f *Files[T]) load() (changed bool, err error) {
 	contents := make([][]byte, len(f.names))
@@ -158,8 +161,8 @@ func (f *Files[T]) load() (changed bool, err error) {
 // isSettled says whether the files were written long enough ago or, where their clock is another one, have been the same for as long.
 func (f *Files[T]) isSettled(contents [][]byte, written time.Time) bool {
 	now := time.Now()
-	if f.next == nil || !slices.EqualFunc(contents, f.next, bytes.Equal) {
-		f.next, f.since = contents, now
+	if f.next == nil || !written.Equal(f.written) || !slices.EqualFunc(contents, f.next, bytes.Equal) {
+		f.next, f.written, f.since = contents, written, now
 	}
 	return now.Sub(written) >= settled || now.Sub(f.since) >= settled
 }

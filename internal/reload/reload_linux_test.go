@@ -46,6 +46,9 @@ func ago(t *testing.T, name string) {
 
 func is(t *testing.T, files *Files[string], want string) {
 	t.Helper()
+	if err := files.Look(); err != nil {
+		t.Fatal(err)
+	}
 	if got := files.Newest(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -22,7 +24,8 @@ func (p *probe) begins(address string) {
 	conn, err := (&net.Dialer{}).DialContext(within(p.t), "tcp", address)
 	must(p.t, err)
 	p.t.Cleanup(func() { _ = conn.Close() })
-	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Content-Length: 100\r\n\r\n", testToken)
 	must(p.t, err)
 }
 
@@ -56,10 +59,13 @@ func TestOneCallerDoesNotTakeAllConnectionsOverHTTPS(t *testing.T) {
 	authority.writeServer(files)
 	authority.writeClientCA(files)
 	p := newProbe(t, func(o *server.Options) { o.HTTPListen, o.TLS = "127.0.0.1:0", files })
-	begun := make(chan struct{}, 256)
+	const most, share = 256, 192
+	var entered atomic.Int32
+	refused := make(chan struct{}, most)
 	p.get = func(ctx context.Context) error {
 		if caller.Of(ctx).Identity == "dns:app.test" {
-			begun <- struct{}{}
+			entered.Add(1)
+			defer entered.Add(-1)
 			<-ctx.Done()
 		}
 		return nil
@@ -73,22 +79,36 @@ func TestOneCallerDoesNotTakeAllConnectionsOverHTTPS(t *testing.T) {
 	asked, stop := context.WithCancel(within(t))
 	defer stop()
 	greedy := calling("app.test")
-	for range cap(begun) {
+	for range most {
 		go func() {
-			request, err := http.NewRequestWithContext(asked, http.MethodPost, url, strings.NewReader("{}"))
-			must(t, err)
-			request.Host = "sidecar.test"
-			request.Header.Set("Content-Type", "application/json")
-			response, err := greedy.Do(request)
-			if err == nil {
-				response.Body.Close()
+			for asked.Err() == nil {
+				request, err := http.NewRequestWithContext(asked, http.MethodPost, url, strings.NewReader("{}"))
+				must(t, err)
+				request.Host = "sidecar.test"
+				request.Header.Set("Content-Type", "application/json")
+				response, err := greedy.Do(request)
+				if err == nil {
+					response.Body.Close()
+				}
+				select {
+				case refused <- struct{}{}:
+				case <-asked.Done():
+				}
 			}
-			begun <- struct{}{} // or it was refused
 		}()
 	}
-	for range cap(begun) {
-		receive(t, begun)
+	for entered.Load() < share {
+		select {
+		case <-refused:
+		case <-time.After(10 * time.Millisecond):
+		case <-asked.Done():
+			t.Fatalf("%d of %d calls are under way", entered.Load(), share)
+		}
 	}
+	for range most {
+		receive(t, refused)
+	}
+	same(t, "calls of one caller", entered.Load(), share)
 	code, answer := posted(t, calling("other.test"), url, `{}`, "Host: sidecar.test")
 	same(t, "another caller", fmt.Sprint(code, answer), "200{}")
 }

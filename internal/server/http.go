@@ -30,7 +30,9 @@ import (
 
 // Limits of the listener for HTTP.
 const (
-	mostCallersHTTP = 256 // connections
+	mostCallersHTTP = 256     // connections
+	mostStreamsHTTP = 100     // of one connection of HTTP/2
+	windowHTTP      = 8 << 10 // bytes of each
 	httpWrite       = 30 * time.Second
 	longestAnswer   = 64 << 20 // bytes, as clients over gRPC take them
 	shortestToken   = 16       // bytes
@@ -41,8 +43,8 @@ const (
 type httpListener struct {
 	grpc    *grpc.Server
 	inside  *inside
+	conns   *httpconns.Conns
 	bodies  *httpconns.Bodies
-	shares  *caller.Shares // of the connections, by their callers
 	refused func(policy.Limit)
 	links   sync.Map // of net.Conn to *link, while it is open
 }
@@ -74,8 +76,7 @@ func (s *Server) openHTTP() error {
 // httpServing is how the listener is served.
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	h := &httpListener{
-		inside:  newInside(),
-		refused: s.options.Metrics.limitReached, shares: caller.NewShares(func(string) int { return shareOf(mostCallersHTTP) }),
+		inside: newInside(), refused: s.options.Metrics.limitReached, conns: httpconns.New(mostCallersHTTP),
 		bodies: httpconns.NewBodies(budget.MostIncomplete, budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
 	}
 	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit})
@@ -87,7 +88,12 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 		}
 		handler = ownpages.WithToken(handler, token.Newest)
 	}
-	server := s.newHTTP(timely(ownpages.Only(handler, secure || s.options.AnyAddress)), mostCallersHTTP)
+	server := h.conns.Server(timely(ownpages.Only(handler, secure || s.options.AnyAddress)))
+	server.Protocols.SetHTTP2(true)
+	server.HTTP2 = &http.HTTP2Config{ // streams whose bodies wait for their turn leave room for those that are read
+		MaxConcurrentStreams: mostStreamsHTTP, MaxReceiveBufferPerStream: windowHTTP, MaxReceiveBufferPerConnection: mostStreamsHTTP * windowHTTP,
+	}
+	s.http = append(s.http, server)
 	var err error
 	if server.ErrorLog, err = zap.NewStdLogAt(s.options.Log, zap.DebugLevel); err != nil { // handshakes that fail are no errors of ours
 		return nil, err
@@ -211,33 +217,27 @@ func (h *httpListener) follow(server *http.Server) {
 		of := known.(*link)
 		switch state {
 		case http.StateActive: // its caller has shown by now who it is
-			if !of.counted && !h.admits(of) {
+			if !of.judged && !h.admits(of) {
 				h.refused(policy.Connections)
 				of.close()
 				_ = conn.Close()
 			}
+			of.judged = true
 		case http.StateClosed:
 			h.links.Delete(conn)
-			if of.counted {
-				h.shares.Add(of.identity, -1)
-			}
 			of.close()
 		}
 	}
 }
 
-// admits counts a connection among those of its caller, which has three quarters of them at most. Without TLS all are of one, and the one that
-// has been idle for longest makes room.
+// admits counts a connection among those of its caller, which has three quarters of them at most. Without TLS all are of one.
 func (h *httpListener) admits(of *link) bool {
 	if _, secure := of.conn.(*tls.Conn); !secure {
 		return true
 	}
 	identity, err := identityOver(of.conn)
-	if err != nil || !h.shares.Add(identity, 1) {
-		return false
-	}
-	of.identity, of.counted = identity, true
-	return true
+	of.identity = identity
+	return err == nil && h.conns.Own(of.conn, identity, shareOf(mostCallersHTTP))
 }
 
 // connection is the gateway's, of the link of the connection that a call came over.
@@ -248,8 +248,8 @@ func (h *httpListener) connection(ctx context.Context) (grpc.ClientConnInterface
 // A link is what goes on over gRPC for one connection of HTTP, from its first call.
 type link struct {
 	conn     net.Conn
-	identity string // of the caller, once the connection is counted, which only the server's hook does
-	counted  bool
+	identity string // of the caller, once it is known, which only the server's hook notes
+	judged   bool
 
 	mu     sync.Mutex
 	onward *grpc.ClientConn

@@ -10,7 +10,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
-// policyPause is how long a changed policy may stay unnoticed.
+// policyPause is how long a changed policy may stay unnoticed, once its file is settled.
 const policyPause = time.Second
 
 // A policyFile is the policy that lies in a file, read again when its content has changed. A version that cannot be used is

@@ -59,7 +59,7 @@ func (o Options) mostCalls() int {
 // budgets are what reads the requests of one server's callers, and what bounds their calls.
 func (s *Server) budgets() (budget.Reception, *budget.Calls) {
 	reception := budget.Reception{
-		Limits: s.options.Limits, Memory: budget.NewMemory(s.options.MaxMemory), Told: s.options.Metrics.tellEarly,
+		Limits: s.options.Limits, Memory: budget.NewMemory(s.options.MaxMemory), Told: s.options.Metrics.tellEarly, Large: s.large,
 		Complete: cmp.Or(s.options.completeWithin, budget.LongestRequest),
 	}
 	return reception, &budget.Calls{

@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -97,7 +98,8 @@ type Server struct {
 	policy    *policyFile
 	streams   openStreams
 	limiter   *budget.Connections
-	admin     *administration // nil without a listener
+	large     *semaphore.Weighted // see budget.NewLarge
+	admin     *administration     // nil without a listener
 	listeners []listener
 	calls     atomic.Uint64
 	answering answering
@@ -128,6 +130,7 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 		s.options.Limits = NewLimits(options, 0, 0)
 	}
 	s.limiter = budget.NewConnections(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
+	s.large = budget.NewLarge()
 	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
@@ -293,7 +296,7 @@ func profiles() *http.ServeMux {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.Handle("/debug/pprof/symbol", httpconns.NewBodies(1, budget.LongestMessage, budget.LongestRequest).Given(http.HandlerFunc(pprof.Symbol)))
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// credentialsPause is how long new credentials may stay unnoticed while no session is opened.
+// credentialsPause is how long new credentials may stay unnoticed while no session is opened, once their file is settled.
 const credentialsPause = 2 * time.Second
 
 // introduction is what a new session tells servers of who it is. A session keeps to the credentials it began with, on whichever

@@ -65,7 +65,7 @@ func Build(ctx context.Context, to string, arguments ...string) error {
 	if err != nil {
 		return err
 	}
-	const sources = "{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}\n{{end}}"
+	const sources = "{{$d := .Dir}}{{$d}}\n{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}\n{{end}}"
 	program := arguments[len(arguments)-1]
 	listed, err := run(ctx, ".", slices.Concat([]string{"list", "-deps", "-f", sources}, modfiles(arguments), []string{program})...)
 	if err != nil {
