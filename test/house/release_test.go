@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // released is the version of everything that a release publishes; the tag that makes one is `v` and this.
@@ -93,7 +95,7 @@ func TestTheSupportMatrixSaysWhatThePackagesRequire(t *testing.T) {
 	}
 }
 
-var pinned = regexp.MustCompile(`^\s*- uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+var pinned = regexp.MustCompile(`^\s*(?:- )?uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
 // A tag can be moved to other code; a commit cannot.
 func TestWorkflowsNameActionsByTheirCommit(t *testing.T) {
@@ -106,4 +108,57 @@ func TestWorkflowsNameActionsByTheirCommit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A job that may sign or publish runs nothing that somebody has written into the repository, or that its build has fetched.
+func TestWhatHasRightsInAReleaseRunsNothingOfTheRepository(t *testing.T) {
+	t.Parallel()
+
+	var release struct {
+		Permissions map[string]string
+		Jobs        map[string]struct {
+			Permissions map[string]string
+			Steps       []struct{ Uses, Run string }
+		}
+	}
+
+	text := read(t, ".github/workflows/release.yaml")
+	if err := yaml.Unmarshal([]byte(text), &release); err != nil {
+		t.Fatal(err)
+	}
+
+	if rights := fmt.Sprint(release.Permissions); rights != "map[contents:read]" {
+		t.Errorf("every job may %s", rights)
+	}
+
+	holders := 0
+
+	for name, job := range release.Jobs {
+		own := section(text, "  "+name+":")
+		if len(job.Permissions) == 0 && !strings.Contains(own, "secrets.") {
+			continue
+		}
+
+		holders++
+
+		for _, step := range job.Steps {
+			if strings.Contains(step.Uses, "checkout") || regexp.MustCompile(`\b(make|tools/|sudo|go|npm|pip|mvn)\b`).MatchString(step.Run) {
+				t.Errorf("%s runs %s%s", name, step.Uses, step.Run)
+			}
+		}
+	}
+
+	if holders != 1 {
+		t.Errorf("%d jobs have rights", holders)
+	}
+}
+
+// section is what follows a line, up to the next job.
+func section(text, line string) string {
+	_, own, _ := strings.Cut(text, "\n"+line+"\n")
+	if end := regexp.MustCompile(`(?m)^  \w+:$`).FindStringIndex(own); end != nil {
+		own = own[:end[0]]
+	}
+
+	return own
 }
