@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -90,7 +90,7 @@ func (c *Calls) admit(slot *Slot, identity, method string) error {
 		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
 	}
 	quota, most := slot.quota, c.Most
-	if most != math.MaxInt && slices.Contains(urgent, method) {
+	if most != math.MaxInt && methods.Of(method).IsUrgent() {
 		most += fewCalls // to let go what the others have is always possible
 	}
 	under := quota.calls.Add(1)

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
-	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
@@ -131,9 +130,7 @@ func newCallerQuota() *callerQuota {
 	return &callerQuota{
 		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), denials: newDenialPace(),
 		turnedAway: newTurnedAway(), large: semaphore.NewWeighted(1),
-		reads: map[string]*reads{
-			configv1.ConfigService_Get_FullMethodName: newReads(firstRead), configv1.ConfigService_List_FullMethodName: newReads(firstListed),
-		},
+		reads: newLines(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -94,7 +95,7 @@ func (q *callerQuota) intakeFor(method string, most int) *intake {
 	if q.intake == nil || cap(q.intake.reading) != most { // calls leave the one that they entered
 		q.intake, q.urgent = newIntake(most), newIntake(max(1, most/urgentIn))
 	}
-	if slices.Contains(urgent, method) {
+	if methods.Of(method).IsUrgent() {
 		return q.urgent
 	}
 	return q.intake

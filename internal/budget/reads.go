@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 )
 
 // What one caller may have on its way from the ensemble at once.
 const (
-	mostRead    = 4 << 20   // bytes of values, as far as they can be foreseen
-	firstRead   = 256 << 10 // what a value counts before one is known
-	firstListed = 1 << 20   // and a page of them
-	leastRead   = 64 << 10  // what a small one counts
+	mostRead  = 4 << 20  // bytes of values, as far as they can be foreseen
+	leastRead = 64 << 10 // what a small one counts
 )
 
 // oneReadIn so many is tried though there is no memory for a large value, so that it shows when values have become small.
@@ -27,6 +27,15 @@ type reads struct {
 	refused  int // reads
 	underWay int // bytes
 	waiting  []chan int
+}
+
+// newLines makes one for each method that answers with values.
+func newLines() map[string]*reads {
+	lines := map[string]*reads{}
+	for method, first := range methods.Reading {
+		lines[method] = newReads(first)
+	}
+	return lines
 }
 
 func newReads(first int) *reads { return &reads{first: first, usual: first} }

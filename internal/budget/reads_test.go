@@ -41,7 +41,7 @@ func readers(t *testing.T, r *reads, m Memory, number, size int) (most, refused 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, unlimited := newReads(firstRead), NewMemory(0)
+		r, unlimited := newReads(256<<10), NewMemory(0)
 		at := func(what string, size, want int) {
 			t.Helper()
 			most, _ := readers(t, r, unlimited, 200, size)
@@ -53,9 +53,9 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 		at("of large ones", largeValue, 4)
 		at("of small ones again", 100, 64)
 		same(t, "left", r.underWay, 0)
-		most, _ := readers(t, newReads(firstRead), unlimited, 3000, largeValue)
+		most, _ := readers(t, newReads(256<<10), unlimited, 3000, largeValue)
 		same(t, "of a crowd that comes at once", most, 16)
-		most, _ = readers(t, newReads(firstListed), unlimited, 100, largeValue)
+		most, _ = readers(t, newReads(1<<20), unlimited, 100, largeValue)
 		same(t, "pages, from the first on", most, 4)
 	})
 }
@@ -63,7 +63,7 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, full := newReads(firstRead), NewMemory(1)
+		r, full := newReads(256<<10), NewMemory(1)
 		full.inUse = func() int { return largeValue }
 		_, refused := readers(t, r, full, 1, largeValue)
 		same(t, "refused before one is known", refused, 0)
@@ -73,7 +73,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 		if refused > 200 {
 			t.Errorf("of 1,000 small values %d were refused", refused)
 		}
-		_, refused = readers(t, newReads(firstRead), full, 100, 100)
+		_, refused = readers(t, newReads(256<<10), full, 100, 100)
 		same(t, "refused of small ones", refused, 0)
 	})
 }
@@ -81,7 +81,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r := newReads(firstRead)
+		r := newReads(256 << 10)
 		r.usual = mostRead
 		first, err := r.enter(t.Context())
 		same(t, "the first", err, nil)

@@ -12,12 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
-	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
-	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -95,16 +90,6 @@ type Reception struct {
 	Large    *semaphore.Weighted                                 // see NewLarge
 	Complete time.Duration                                       // what a request has to come
 	Told     func(ctx context.Context, err error) *status.Status // what the caller is told of an error that no interceptor meets
-}
-
-// urgent are the methods with which callers keep what they have and let it go. Their requests wait for no others.
-var urgent = []string{
-	lockv1.LockService_Check_FullMethodName, lockv1.LockService_Release_FullMethodName,
-	electionv1.ElectionService_Resign_FullMethodName,
-	semaphorev1.SemaphoreService_Check_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
-	queuev1.QueueService_Check_FullMethodName, queuev1.QueueService_Done_FullMethodName,
-	barrierv1.BarrierService_Leave_FullMethodName,
-	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 
 // read reads the first request of a call.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -47,22 +47,22 @@ func questionOf(from caller.Caller, method string, request any) question {
 	if method == leasev1.LeaseService_Multiplex_FullMethodName {
 		method = leasev1.LeaseService_Open_FullMethodName
 	}
-	action := methodPolicies[method].action(method, request)
-	return question{from, method, action, namesIn(method, request), memberIn(method, request), locksOfTickets(request)}
+	of := methods.Of(method)
+	return question{from, method, actionOf(method, request), of.NamesIn(request), of.MembersIn(request), methods.GuardsIn(request)}
 }
 
 // judge says whether the caller may make this request. Without a policy, and on the operators' listener, that depends on the method
 // alone; the handlers of methods that only some requests use as operators do ask caller.MayOperate.
 func (a authorizer) judge(asked question) error {
-	of, known := methodPolicies[asked.method]
+	of := methods.Of(asked.method)
 	switch {
 	case isOpen(asked.method), asked.from.Operator:
 		return nil
-	case a.policy == nil && of.operator:
+	case a.policy == nil && of != nil && of.Operator:
 		return service.ErrOperatorOnly
 	case a.policy == nil:
 		return nil
-	case !known || !a.policy.Last().Allows(asked.from.Identity, asked.action.Name, asked.names, asked.member...):
+	case of == nil || !a.policy.Last().Allows(asked.from.Identity, asked.action.Name, asked.names, asked.member...):
 		return service.PolicyDenied(asked.from.Identity, asked.action.Name)
 	case len(asked.locks) > 0 && !a.policy.Last().Allows(asked.from.Identity, readsLock, asked.locks):
 		return service.PolicyDenied(asked.from.Identity, readsLock)
@@ -76,4 +76,4 @@ func (a authorizer) operates(asked question) bool {
 }
 
 // policyActions are all that a policy can speak of.
-func policyActions() []policy.Action { return actionsOf(slices.Sorted(maps.Keys(methodPolicies))) }
+func policyActions() []policy.Action { return actionsOf(methods.All()) }

@@ -12,13 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
-	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
-	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 )
 
 // A callLog writes one line per call, when it has ended. Requests and replies never stand in it, since ids of leases and holds are
@@ -66,7 +61,7 @@ func (c callLog) finished(ctx context.Context, method string, began time.Time, e
 func levelOf(method string, code codes.Code) zapcore.Level {
 	switch code {
 	case codes.OK:
-		if isFrequent(method) {
+		if of := methods.Of(method); of != nil && of.Frequent {
 			return zap.DebugLevel
 		}
 		return zap.InfoLevel
@@ -76,17 +71,5 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 		return zap.WarnLevel
 	default:
 		return zap.InfoLevel
-	}
-}
-
-// isFrequent says whether a method is one that programs call all the time.
-func isFrequent(method string) bool {
-	switch method {
-	case lockv1.LockService_Release_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
-		electionv1.ElectionService_Resign_FullMethodName, queuev1.QueueService_Put_FullMethodName, queuev1.QueueService_Done_FullMethodName,
-		sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
-		return true
-	default:
-		return strings.HasSuffix(method, "/Check")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -24,8 +25,8 @@ type attempt struct {
 }
 
 func attemptOf(method string, request any) attempt {
-	made := attempt{action: methodPolicies[method].action(method, request).Name}
-	names := namesIn(method, request)
+	made := attempt{action: actionOf(method, request).Name}
+	names := methods.Of(method).NamesIn(request)
 	for _, name := range names[:min(len(names), mostDeniedNames)] {
 		made.names = append(made.names, strings.Clone(name[:min(len(name), longestDeniedName)]))
 	}

@@ -3,11 +3,11 @@
 package server
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 )
 
 // CompleteWithin is how long a request may take to come.
@@ -24,7 +24,7 @@ func OpenStreams(server *Server) int {
 }
 
 // KnownMethods are those of which a policy knows what they are about.
-func KnownMethods() []string { return slices.Sorted(maps.Keys(methodPolicies)) }
+func KnownMethods() []string { return methods.All() }
 
 // MethodsOf are those that a sidecar serves, less those that need no rule.
 func MethodsOf(server *Server) (methods []string) {

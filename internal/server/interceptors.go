@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -207,7 +208,7 @@ func (m *Metrics) tellEarly(ctx context.Context, err error) *status.Status {
 
 func answerUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	reply, err := handler(ctx, request)
-	return reply, answerWith(service.Naming(err, namesIn(info.FullMethod, request)), func(trailer metadata.MD) {
+	return reply, answerWith(service.Naming(err, methods.Of(info.FullMethod).NamesIn(request)), func(trailer metadata.MD) {
 		_ = grpc.SetTrailer(ctx, trailer) // fails only for a call that has ended
 	})
 }

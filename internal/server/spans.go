@@ -6,6 +6,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/methods"
 )
 
 // Where a call is traced, its context holds its span. Otherwise all here does nothing.
@@ -23,7 +25,7 @@ func tellNames(ctx context.Context, method string, request any) {
 	if !span.IsRecording() {
 		return
 	}
-	if about := namesIn(method, request); about != nil {
+	if about := methods.Of(method).NamesIn(request); about != nil {
 		span.SetAttributes(attribute.StringSlice(namesAttribute, about[:min(len(about), mostNames)]))
 	}
 }

@@ -28,12 +28,13 @@ var charters = []charter{
 	{
 		folder: "internal/server",
 		ours: []string{
-			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns",
+			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns", "internal/methods",
 			"internal/ownpages", "internal/policy", "internal/reload",
 		},
 		closed: zooKeeper,
 	},
-	{folder: "internal/budget", ours: []string{"service", "gen", "internal/caller", "internal/policy"}, closed: zooKeeper},
+	{folder: "internal/budget", ours: []string{"service", "gen", "internal/caller", "internal/methods", "internal/policy"}, closed: zooKeeper},
+	{folder: "internal/methods", ours: []string{"gen"}, closed: zooKeeper},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},
