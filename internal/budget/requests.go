@@ -88,6 +88,7 @@ type Reception struct {
 	Limits   *caller.Limits
 	Memory   Memory
 	Large    *semaphore.Weighted                                 // see NewLarge
+	May      func(from caller.Caller, method string) error       // whether a caller may make any call of a method
 	Complete time.Duration                                       // what a request has to come
 	Told     func(ctx context.Context, err error) *status.Status // what the caller is told of an error that no interceptor meets
 }
@@ -191,6 +192,10 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 	for _, method := range description.Methods {
 		answer, name := method.Handler, "/"+description.ServiceName+"/"+method.MethodName
 		method.Handler = func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
+			if err := r.reception.May(caller.Of(ctx), name); err != nil { // nothing of the request is read
+				refuse := func(context.Context, any) (any, error) { return nil, err }
+				return through(ctx, nil, &grpc.UnaryServerInfo{Server: server, FullMethod: name}, refuse)
+			}
 			return answer(server, ctx, func(request any) error {
 				return r.reception.read(ctx, name, request, decode)
 			}, through)

@@ -24,7 +24,7 @@ func (m *Method) NamesIn(request any) []string {
 
 // MembersIn are the member, or the participant, that a request is about; none for most methods.
 func (m *Method) MembersIn(request any) []string {
-	if m == nil || !m.Member {
+	if m == nil || !m.Member || request == nil {
 		return nil
 	}
 	if vote, is := request.(*agreementv1.VoteRequest); is {
@@ -129,7 +129,8 @@ func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).Ge
 
 func once(any) int { return 1 }
 
-func three(any) int { return 3 } // of a queue: among those who wait, of the item, of the delivery; of an agreement: the claim, the vote, the decision
+// three are of a delivery: among those who wait, of the item, of itself; and of a vote: the claim, the vote, the decision.
+func three(any) int { return 3 }
 
 func locksOf(request any) int { return max(1, len(request.(*lockv1.AcquireAllRequest).GetLocks())) }
 

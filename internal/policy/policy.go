@@ -69,6 +69,13 @@ func (p *Policy) Allows(identity, action string, names []string, member ...strin
 	return len(names) > 0 || p.some(func(r rule) bool { return r.grants(identity, action) })
 }
 
+// MayAsk says whether there is anything that some rule allows the caller of these actions: a method, or a use of it.
+func (p *Policy) MayAsk(identity string, actions ...string) bool {
+	return p.some(func(r rule) bool {
+		return slices.ContainsFunc(actions, func(action string) bool { return r.actions[action] }) && r.isAbout(identity)
+	})
+}
+
 // some says whether there is such a rule. It stands before every call, and makes no copy.
 func (p *Policy) some(such func(rule) bool) bool { return slices.ContainsFunc(p.rules, such) }
 

@@ -70,6 +70,24 @@ func (a authorizer) judge(asked question) error {
 	return nil
 }
 
+// mayAsk says whether the caller may make any call of this method, before its request is read.
+func (a authorizer) mayAsk(from caller.Caller, method string) error {
+	if a.policy == nil || from.Operator || isOpen(method) {
+		return nil
+	}
+	if method == leasev1.LeaseService_Multiplex_FullMethodName {
+		method = leasev1.LeaseService_Open_FullMethodName
+	}
+	name, use := strings.TrimPrefix(method, "/"), ""
+	if of := methods.Of(method); of != nil && of.Use != "" {
+		use = name + ":" + of.Use
+	}
+	if !a.policy.Last().MayAsk(from.Identity, name, use) {
+		return service.PolicyDenied(from.Identity, name)
+	}
+	return nil
+}
+
 // operates says whether the caller may do what operators do with a call that it may make.
 func (a authorizer) operates(asked question) bool {
 	return asked.from.Operator || a.policy != nil && asked.action.Operator

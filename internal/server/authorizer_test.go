@@ -338,3 +338,17 @@ func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
 		}
 	}
 }
+
+// A caller that may make no call of a method is refused before its request is decoded, whatever that is.
+func TestTheRequestOfACallerWithoutARuleIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newPolicyScene(t, `rules: [{identities: ["uid:4242"], methods: ["sidekeeper.lock.v1.LockService/*"]}]`)
+	many := &lockv1.CheckRequest{HoldIds: make([]string, 10_000)} // more fields than are decoded
+	_, err := lockv1.NewLockServiceClient(s.callers["socket:app"]).Check(within(t), many)
+	same(t, "one call", outcome(err), denied)
+	stream, err := lockv1.NewLockServiceClient(s.callers["socket:app"]).AcquireAll(within(t),
+		&lockv1.AcquireAllRequest{Locks: make([]*lockv1.WantedLock, 10_000)})
+	must(t, err)
+	_, err = stream.Recv()
+	same(t, "a stream", outcome(err), denied)
+}

@@ -27,16 +27,16 @@ func OpenStreams(server *Server) int {
 func KnownMethods() []string { return methods.All() }
 
 // MethodsOf are those that a sidecar serves, less those that need no rule.
-func MethodsOf(server *Server) (methods []string) {
+func MethodsOf(server *Server) (names []string) {
 	for of, info := range server.grpc[0].GetServiceInfo() {
 		for _, method := range info.Methods {
 			if full := "/" + of + "/" + method.Name; !isOpen(full) {
-				methods = append(methods, full)
+				names = append(names, full)
 			}
 		}
 	}
-	slices.Sort(methods)
-	return methods
+	slices.Sort(names)
+	return names
 }
 
 // Judged is what the policy says of a call without a name.

@@ -142,6 +142,10 @@ func (a *admission) unary(
 // stream keeps no more on its stack than it must while the stream is open, and so do RecvMsg and whatever else a stream's goroutine waits in:
 // a stack is of 8 KiB or of 16.
 func (a *admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if err := a.authorizer.mayAsk(caller.Of(stream.Context()), info.FullMethod); err != nil { // nothing of the request is read
+		a.denials.answered(caller.Of(stream.Context()), func() attempt { return attemptOf(info.FullMethod, nil) }, err)
+		return err
+	}
 	authorized, err := a.enter(stream, info.FullMethod)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func actionOf(method string, request any) policy.Action {
 	switch {
 	case of == nil:
 		return policy.Action{Name: name}
-	case of.IsUse != nil && of.IsUse(request):
+	case of.IsUse != nil && request != nil && of.IsUse(request):
 		return policy.Action{Name: name + ":" + of.Use, Operator: true}
 	}
 	return policy.Action{Name: name, Operator: of.Operator}

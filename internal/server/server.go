@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"runtime"
 	"slices"
 	"strings"
@@ -264,8 +263,10 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	reception, calls := s.budgets()
+	judges := authorizer{s.policy, &s.streams}
+	reception.May = judges.mayAsk
 	options := slices.Concat(limitsOf(s.options), []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.answering.unary)},
-		interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
+		interceptorsOf(s.options, judges, reception),
 		[]grpc.ServerOption{
 			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.Begin), grpc.StatsHandler(calls),
 			grpc.ForceServerCodecV2(budget.NewCodec()),
@@ -289,16 +290,6 @@ func (s *Server) newHTTP(handler http.Handler, most int) *http.Server {
 	server := httpconns.NewServer(handler, most)
 	s.http = append(s.http, server)
 	return server
-}
-
-func profiles() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
 }
 
 // Serve serves until ctx ends or a listener fails, then stops in order: health says so, the handlers drain, the servers

@@ -28,8 +28,8 @@ var charters = []charter{
 	{
 		folder: "internal/server",
 		ours: []string{
-			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns", "internal/methods",
-			"internal/ownpages", "internal/policy", "internal/reload",
+			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns",
+			"internal/methods", "internal/ownpages", "internal/policy", "internal/reload",
 		},
 		closed: zooKeeper,
 	},
