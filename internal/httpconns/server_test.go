@@ -89,7 +89,7 @@ func TestRequestsWhoseBodiesDoNotComeFillNoListener(t *testing.T) {
 	}
 }
 
-// Silent bodies have their places for little time while others wait, and nobody's handler is left when its connection has ended.
+// Silent bodies have their places for little time while others wait, and no handler is left when its connection has ended.
 func TestTooManySilentBodiesMakeRoom(t *testing.T) {
 	t.Parallel()
 	var inside atomic.Int32

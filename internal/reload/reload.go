@@ -19,7 +19,7 @@ const longest = 4 << 20
 
 // Files hold a value. The content alone decides whether they have changed: a symbolic link that leads elsewhere, a file moved over
 // another and one written in place are all the same. While they cannot be used, as when half of them are replaced, the last good
-// value stands. So it does while somebody may still be writing one of them: half a policy is a policy, too.
+// value stands. So it does while a program may still be writing one of them: half a policy is a policy, too.
 type Files[T any] struct {
 	names  []string
 	parse  func(contents [][]byte) (T, error)

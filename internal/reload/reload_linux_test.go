@@ -62,7 +62,7 @@ func TestWhatIsInTheFilesIsTakenOverWhenItIsAskedFor(t *testing.T) {
 	is(t, files, "second")
 }
 
-// Whoever renders a file in place writes half of it first, which may be a good value, too.
+// A program that renders a file in place writes half of it first, which may be a good value, too.
 func TestWhatMayNotBeWrittenAsAWholeIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	files, name := open(t)

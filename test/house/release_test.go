@@ -110,7 +110,7 @@ func TestWorkflowsNameActionsByTheirCommit(t *testing.T) {
 	}
 }
 
-// A job that may sign or publish runs nothing that somebody has written into the repository, or that its build has fetched.
+// A job that may sign or publish runs nothing of the repository, and nothing that its build has fetched.
 func TestWhatHasRightsInAReleaseRunsNothingOfTheRepository(t *testing.T) {
 	t.Parallel()
 

@@ -94,7 +94,7 @@ func encoded(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// Replace moves a new file over an older one, so that nobody reads half of it. It counts as written long enough ago to be taken over at once.
+// Replace moves a new file over an older one, so that no reader finds half of it. It counts as written long enough ago to be taken over at once.
 func Replace(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
