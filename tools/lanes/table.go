@@ -24,7 +24,7 @@ type Lane struct {
 // common are the inputs of every lane: how it is run, what several lanes take, and the pins of the sidecar. They belong to
 // all lanes.
 var common = []string{
-	".ci", ".editorconfig", ".github", ".gitignore", "Makefile", "buf.gen.yaml", "buf.yaml", "go.mod", "go.sum",
+	".ci", ".editorconfig", ".gitignore", "Makefile", "buf.gen.yaml", "buf.yaml", "go.mod", "go.sum",
 	"tools/buf", "tools/databases", "tools/go.mod", "tools/go.sum", "tools/grpcurl", "tools/lanes", "tools/need", "tools/versitygw",
 }
 
@@ -54,7 +54,7 @@ var table = []Lane{
 	{
 		Name: "check", Targets: []string{"check"},
 		Owns: []string{
-			".golangci.yaml", ".vale.ini", "test/house", "tools/check-breaking", "tools/check-generated", "tools/golangci-lint", "tools/language",
+			".github", ".golangci.yaml", ".vale.ini", "test/house", "tools/check-breaking", "tools/check-generated", "tools/golangci-lint", "tools/language",
 			"tools/reference", "tools/vale",
 		},
 	},
@@ -98,7 +98,7 @@ var table = []Lane{
 		},
 		Reads: []string{
 			"clients/python/pack", "clients/python/pyproject.toml", "clients/typescript/pack", "clients/typescript/package.json",
-			"clients/java/pack", "clients/java/pom.xml", "clients/java/adapters", "LICENSE", "docs/kubernetes.md", "internal/inject",
+			".github", "clients/java/pack", "clients/java/pom.xml", "clients/java/adapters", "LICENSE", "docs/kubernetes.md", "internal/inject",
 		},
 	},
 	{
