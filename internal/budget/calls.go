@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
@@ -20,44 +19,91 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
-// fewCalls are what one caller gets of calls under way over all its connections, whether there is memory or not; over a connection that has few
-// streams, all.
-const fewCalls = 1024
+// What one caller gets of calls and of long-lived streams, whether there is memory or not, and where there are others.
+const (
+	fewCalls          = 1024 // under way over all its connections; over a connection that has few streams, all
+	fewStreams        = 64   // of one connection
+	StreamConnections = 4    // connections' worth of streams, over all its connections
+)
 
 // CallsUnderWay is a limit that no policy sets.
 const CallsUnderWay = "calls_under_way"
 
-// How many calls of one caller are turned away in a second, and at once, until its connections are read more slowly.
-const (
-	turnedAway      = 1000
-	turnedAwayBurst = 4000
-	longestPause    = 2 * time.Second // before each piece that is read
-)
-
-// Calls bounds the calls under way of each caller. It is asked when a call's headers have been read, before anything is made for it: a
-// goroutine for each of a million calls takes more memory than there is, though each would end at once.
-type Calls struct {
-	Most    int // of one caller
-	Streams int // long-lived, of one connection
-	Limits  *caller.Limits
-	Memory  Memory
-	Refused func(answer *status.Status, reason string) // is told of each that is turned away
-	methods map[string]bool                            // those there are, and whether they are long-lived streams
-}
-
 // Learn notes the methods of a server, before it serves.
-func (c *Calls) Learn(server *grpc.Server) {
-	c.methods = map[string]bool{}
+func (b *Budget) Learn(server *grpc.Server) {
+	b.methods = map[string]bool{}
 	for name, of := range server.GetServiceInfo() {
 		for _, method := range of.Methods {
-			c.methods["/"+name+"/"+method.Name] = method.IsServerStream
+			b.methods["/"+name+"/"+method.Name] = method.IsServerStream
 		}
 	}
 }
 
+// Begin is grpc-go's tap handle: it bounds the calls under way of each caller. It is asked when a call's headers have been read, before
+// anything is made for it: a goroutine for each of a million calls takes more memory than there is, though each would end at once.
+func (b *Budget) Begin(ctx context.Context, info *tap.Info) (context.Context, error) {
+	slot := SlotOf(caller.Of(ctx))
+	if slot.account == nil {
+		return ctx, nil
+	}
+	if err := b.admit(slot, info.FullMethodName); err != nil {
+		slot.account.turnedAway.count()
+		return ctx, err
+	}
+	call := &countedCall{of: slot.account}
+	if deadline, has := ctx.Deadline(); has {
+		call.never = time.AfterFunc(time.Until(deadline)+neverRuns, call.end)
+	}
+	return context.WithValue(ctx, countedKey{}, call), nil
+}
+
+func (b *Budget) admit(slot *Slot, method string) error {
+	streams, known := b.methods[method]
+	if !known {
+		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
+	}
+	of, most := slot.account, b.Calls
+	if most != math.MaxInt && methods.Of(method).IsUrgent() {
+		most += fewCalls // to let go what the others have is always possible
+	}
+	if !of.calls.enter(most) {
+		return b.turnAway(of.exceeded(CallsUnderWay, most))
+	}
+	var err error
+	if of.calls.Load() > fewCalls && slot.streams.Load() > fewStreams {
+		err = b.memory.short()
+	}
+	if err == nil && streams && of.turnedAway.owes() {
+		err = b.hopeless(slot)
+	}
+	if err != nil {
+		of.calls.leave()
+		return b.turnAway(err)
+	}
+	return nil
+}
+
+// turnAway tells of a call that ends before anything is made for it.
+func (b *Budget) turnAway(err error) error {
+	answer, reason := service.StatusOf(err)
+	b.Refused(answer, reason)
+	return answer.Err()
+}
+
+// hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
+func (b *Budget) hopeless(slot *Slot) error {
+	if slot.streams.Load() >= int64(b.Streams) {
+		return service.StreamLimit(b.Streams)
+	}
+	if share := slot.account.most(policy.Streams); slot.account.streams.Load() >= int64(share) {
+		return slot.account.exceeded(policy.Streams.String(), share)
+	}
+	return b.incoming.full(slot.account)
+}
+
 // A countedCall counts among those of its caller until it is over.
 type countedCall struct {
-	under *atomic.Int64
+	of    *account
 	over  atomic.Bool
 	never *time.Timer // ends one that had so little time that its handler never runs; nil if it had any time
 }
@@ -66,76 +112,14 @@ type countedKey struct{}
 
 const neverRuns = time.Second // after the time of a call is over
 
-// Begin is grpc-go's tap handle.
-func (c *Calls) Begin(ctx context.Context, info *tap.Info) (context.Context, error) {
-	slot := SlotOf(caller.Of(ctx))
-	if slot.quota == nil {
-		return ctx, nil
-	}
-	err := c.admit(slot, caller.Of(ctx).Identity, info.FullMethodName)
-	if err != nil {
-		slot.quota.turnedAway.count()
-		return ctx, err
-	}
-	call := &countedCall{under: &slot.quota.calls}
-	if deadline, has := ctx.Deadline(); has {
-		call.never = time.AfterFunc(time.Until(deadline)+neverRuns, call.end)
-	}
-	return context.WithValue(ctx, countedKey{}, call), nil
-}
-
-func (c *Calls) admit(slot *Slot, identity, method string) error {
-	streams, known := c.methods[method]
-	if !known {
-		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
-	}
-	quota, most := slot.quota, c.Most
-	if most != math.MaxInt && methods.Of(method).IsUrgent() {
-		most += fewCalls // to let go what the others have is always possible
-	}
-	under := quota.calls.Add(1)
-	var err error
-	switch {
-	case under > int64(most):
-		err = service.QuotaExceeded(CallsUnderWay, most, identity, 0)
-	case under > fewCalls && slot.streams.open.Load() > fewStreams:
-		err = c.Memory.short()
-	}
-	if err == nil && streams && quota.turnedAway.owes() {
-		err = c.hopeless(slot, identity, method)
-	}
-	if err == nil {
-		return nil
-	}
-	quota.calls.Add(-1)
-	answer, reason := service.StatusOf(err)
-	c.Refused(answer, reason)
-	return answer.Err()
-}
-
-// hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
-func (c *Calls) hopeless(slot *Slot, identity, method string) error {
-	if slot.streams.open.Load() >= int64(c.Streams) {
-		return service.StreamLimit(c.Streams)
-	}
-	if share := c.Limits.Of(identity, policy.Streams); slot.quota.streams.open.Load() >= int64(orAny(share)) {
-		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
-	}
-	most := c.Limits.Of(identity, policy.IncompleteRequests)
-	if intake := slot.quota.intakeFor(method, most); intake.calls.Load() >= int64(cap(intake.reading)+mostUnread) {
-		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
-	}
-	return nil
-}
-
 func (c *countedCall) end() {
 	if c.over.CompareAndSwap(false, true) {
-		c.under.Add(-1)
+		c.of.calls.leave()
 	}
 }
 
 // TagRPC implements stats.Handler. It is called when a call's goroutine runs.
-func (*Calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+func (*Budget) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 	if call, counted := ctx.Value(countedKey{}).(*countedCall); counted && call.never != nil {
 		call.never.Stop()
 	}
@@ -143,7 +127,7 @@ func (*Calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 }
 
 // HandleRPC implements stats.Handler.
-func (*Calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
+func (*Budget) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if _, ended := event.(*stats.End); !ended {
 		return
 	}
@@ -153,9 +137,47 @@ func (*Calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
 }
 
 // TagConn implements stats.Handler.
-func (*Calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*Budget) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (*Calls) HandleConn(context.Context, stats.ConnStats) {}
+func (*Budget) HandleConn(context.Context, stats.ConnStats) {}
 
-func newTurnedAway() *pace { return newPace(rate.Limit(turnedAway), turnedAwayBurst) }
+// BeginStream admits one more long-lived stream of the connection, and of its caller. What was admitted calls EndStream. When memory is short,
+// a connection that has many streams gets no more, and the others do. Any number is admitted where the connection has no account.
+func (s *Slot) BeginStream(most int) error {
+	if !s.streams.enter(most) {
+		return service.StreamLimit(most)
+	}
+	if s.account == nil {
+		return nil
+	}
+	if share := s.account.most(policy.Streams); !s.account.streams.enter(share) {
+		s.streams.leave()
+		return s.account.exceeded(policy.Streams.String(), share)
+	}
+	if s.streams.Load() > fewStreams {
+		if err := s.budget.memory.spare(); err != nil {
+			s.EndStream()
+			return err
+		}
+	}
+	return nil
+}
+
+// EndStream is for each stream that was admitted.
+func (s *Slot) EndStream() {
+	s.streams.leave()
+	if s.account != nil {
+		s.account.streams.leave()
+	}
+}
+
+// TurnedAway notes that a call of the caller was refused for what it takes.
+func (s *Slot) TurnedAway() {
+	if s.account != nil {
+		s.account.turnedAway.count()
+	}
+}
+
+// Withdrawn notes the end of a call, if it was taken back or had no time.
+func (s *Slot) Withdrawn(ctx context.Context) { s.pace.withdrawn(ctx) }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -21,7 +20,7 @@ import (
 // A tapped is where calls of one caller begin.
 type tapped struct {
 	t     *testing.T
-	calls *Calls
+	calls *Budget
 	from  context.Context
 }
 
@@ -32,13 +31,10 @@ const (
 
 func newTapped(t *testing.T, most int) (one, other tapped) {
 	t.Helper()
-	limiter := newLimiterOf(10, zap.NewNop())
-	of := &Calls{
-		Most: most, Streams: 1, Limits: limitsOf(0), Refused: func(*status.Status, string) {},
-		methods: map[string]bool{tappedUnary: false, tappedStream: true},
-	}
+	of := budgetOf(10, zap.NewNop(), func(o *Options) { o.Calls, o.Streams = most, 1 })
+	of.methods = map[string]bool{tappedUnary: false, tappedStream: true}
 	from := func(identity string) context.Context {
-		slot, err := limiter.enter(nil)
+		slot, err := of.enter(nil)
 		must(t, err)
 		must(t, slot.Identify(identity))
 		return peer.NewContext(t.Context(), &peer.Peer{AuthInfo: caller.Caller{Identity: identity, Slot: slot}})
@@ -101,7 +97,7 @@ func TestWhoIsTurnedAwayAgainAndAgainIsReadSlowly(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		one, other := newTapped(t, math.MaxInt-1)
 		slot := SlotOf(caller.Of(one.from))
-		slot.streams.open.Add(1)
+		slot.streams.Add(1)
 		same(t, "a stream too many at first", one.call(tappedStream), "OK") // to be told by its interceptor
 		for range turnedAwayBurst + turnedAway {
 			_ = one.call("/a/None")

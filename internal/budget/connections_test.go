@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -16,26 +17,41 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/status"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
-// newLimiterOf makes a limiter with the limits that hold by default.
-func newLimiterOf(most int, log *zap.Logger) *Connections {
-	return NewConnections(most, limitsOf(most), func(policy.Limit) {}, log)
+// budgetOf makes a budget of so many connections, with the limits that hold by default.
+func budgetOf(connections int, log *zap.Logger, change ...func(*Options)) *Budget {
+	options := Options{
+		Limits: caller.NewLimits(policy.Limits{policy.Connections: connections - connections/4}), Connections: connections, Log: log,
+		Reached: func(policy.Limit) {}, Refused: func(*status.Status, string) {},
+		Told: func(_ context.Context, err error) *status.Status {
+			answer, _ := service.StatusOf(err)
+			return answer
+		},
+	}
+	for _, change := range change {
+		change(&options)
+	}
+	return New(options)
 }
 
-// limitsOf are the limits of one caller where there are so many connections.
-func limitsOf(connections int) *caller.Limits {
-	return caller.NewLimits(policy.Limits{policy.Connections: connections - connections/4, policy.IncompleteRequests: MostIncomplete})
+// enter is Admit.
+func (b *Budget) enter(silent io.Closer) (*Slot, error) {
+	slot, err := b.Admit(silent)
+	of, _ := slot.(*Slot)
+	return of, err
 }
 
 func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.WarnLevel)
-	d := newLimiterOf(8, zap.New(core))
+	d := budgetOf(8, zap.New(core))
 	var slots []*Slot
 	come := func(identity string) string {
 		v, err := d.enter(nil)
@@ -65,14 +81,14 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	for _, v := range slots {
 		v.Leave()
 	}
-	same(t, "in the end", fmt.Sprint(d.open, d.quotas["uid:1"].open), "0 0")
+	same(t, "in the end", fmt.Sprint(d.open, d.accounts["uid:1"].open), "0 0")
 }
 
 func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.WarnLevel)
-		d := newLimiterOf(0, zap.New(core))
+		d := budgetOf(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
 			v, err := d.enter(nil)
@@ -111,14 +127,14 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 		time.Sleep(time.Minute)
 		waited, err = come("uid:3")
 		same(t, "later", fmt.Sprint(waited, err), "0s <nil>")
-		same(t, "callers that are remembered", len(d.quotas), 1)
+		same(t, "callers that are remembered", len(d.accounts), 1)
 	})
 }
 
 func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		d := newLimiterOf(1, zap.NewNop())
+		d := budgetOf(1, zap.NewNop())
 		inside, err := d.enter(nil)
 		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
@@ -173,7 +189,7 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 
 func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
 	t.Parallel()
-	d := newLimiterOf(8, zap.NewNop())
+	d := budgetOf(8, zap.NewNop())
 	var slots []*Slot
 	conns := make([]closing, 5)
 	for i := range conns {
@@ -210,7 +226,7 @@ func (c *closing) Close() error {
 
 func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	t.Parallel()
-	d := newLimiterOf(100, zap.NewNop())
+	d := budgetOf(100, zap.NewNop())
 	come := func(identity string) error {
 		slot, err := d.enter(nil)
 		if err != nil {
@@ -238,7 +254,7 @@ func TestALackOfDescriptorsIsToldOnceAMinute(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.ErrorLevel)
-		listener := newLimiterOf(8, zap.New(core)).Slowed(exhausted{})
+		listener := budgetOf(8, zap.New(core)).Slowed(exhausted{})
 		for range 3 * 60 {
 			if _, err := listener.Accept(); err == nil {
 				t.Fatal("accepted")

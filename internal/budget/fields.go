@@ -1,20 +1,18 @@
 package budget
 
 import (
-	"context"
 	"errors"
-	"sync"
 
-	"golang.org/x/sync/semaphore"
-	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that is bounded
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // How many fields a request has at most, those of the messages in it included. Two bytes on the wire become a message of a hundred.
@@ -29,9 +27,6 @@ const (
 const RequestFields = "request_fields"
 
 var errManyFields = errors.New("the request has too many fields")
-
-// NewLarge bounds how many large requests are decoded at once.
-func NewLarge() *semaphore.Weighted { return semaphore.NewWeighted(mostDecoded) }
 
 // FieldsOf is how many fields the first request of a call has at most, by its type. A further one has MostFields.
 func FieldsOf(request protoreflect.MessageDescriptor) int {
@@ -53,13 +48,13 @@ func fieldsOf(data []byte, request protoreflect.MessageDescriptor, most int) int
 		return 0
 	}
 	left := most
-	if errors.Is(count(data, request, &left, 0), errManyFields) {
+	if errors.Is(countFields(data, request, &left, 0), errManyFields) {
 		return most + 1
 	}
 	return most - left
 }
 
-func count(data []byte, of protoreflect.MessageDescriptor, left *int, depth int) error {
+func countFields(data []byte, of protoreflect.MessageDescriptor, left *int, depth int) error {
 	for len(data) > 0 {
 		if *left--; *left < 0 || depth > deepestNested {
 			return errManyFields
@@ -74,7 +69,7 @@ func count(data []byte, of protoreflect.MessageDescriptor, left *int, depth int)
 		}
 		if field := of.Fields().ByNumber(number); kind == protowire.BytesType && field != nil && field.Message() != nil {
 			inner, _ := protowire.ConsumeBytes(data)
-			if err := count(inner, field.Message(), left, depth+1); err != nil {
+			if err := countFields(inner, field.Message(), left, depth+1); err != nil {
 				return err
 			}
 		}
@@ -106,59 +101,30 @@ func countJSON(data []byte, left int) int {
 	return left
 }
 
-// A counted request is decoded only if it may have as many fields as it has.
-type counted struct {
-	proto.Message
-
-	ctx     context.Context //nolint:containedctx // of the call, while it is decoded
-	all     *semaphore.Weighted
-	most    int
-	further bool // of a lease's stream: what has more fields is taken for a Start of nothing that is known
-	refused error
-}
-
-var countedRequests = sync.Pool{New: func() any { return new(counted) }} // there is one for each request
-
-var errFields = errors.New("too many fields")
-
-// decode decodes a request that is flat in memory.
-func (c *counted) decode(codec encoding.CodecV2, flat mem.Buffer) error {
-	fields := fieldsOf(flat.ReadOnlyData(), c.ProtoReflect().Descriptor(), c.most)
+// decode makes a request of what has come, if it has no more fields than that. A further one of a lease's stream that has more is taken for a
+// Start of nothing that is known.
+func (b *Budget) decode(a *arrival, data mem.BufferSlice, into proto.Message, most int, inner bool) error {
+	flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer flat.Free()
+	wire := flat.ReadOnlyData()
+	fields := fieldsOf(wire, into.ProtoReflect().Descriptor(), most)
 	switch {
-	case fields > c.most && c.further:
-		proto.Merge(c.Message, onlyID(flat.ReadOnlyData()))
+	case fields > most && inner:
+		proto.Merge(into, onlyID(wire))
 		return nil
-	case fields > c.most:
-		c.refused = errFields
-		return nil // gRPC tells callers of an error itself, and with no reason
-	case fields > MostFields:
-		leave, err := c.turn()
+	case fields > most:
+		return service.QuotaExceeded(RequestFields, most, caller.Of(a.ctx).Identity, 0)
+	case fields > MostFields && a.of != nil:
+		release, err := a.of.decoding.acquire(a.ctx, 1)
 		if err != nil {
-			c.refused = err
-			return nil
+			return err
 		}
-		defer leave()
+		defer release()
 	}
-	return codec.Unmarshal(mem.BufferSlice{flat}, c.Message)
-}
-
-// turn waits for the turn of a large request: among its caller's own, and then among all.
-func (c *counted) turn() (leave func(), err error) {
-	of := SlotOf(caller.Of(c.ctx)).quota
-	if of == nil { // an operator's
-		return func() {}, nil
+	if err := proto.Unmarshal(wire, into); err != nil {
+		return status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err) //nolint:forbidigo // as gRPC does
 	}
-	if of.large.Acquire(c.ctx, 1) != nil {
-		return nil, context.Cause(c.ctx)
-	}
-	if c.all.Acquire(c.ctx, 1) != nil {
-		of.large.Release(1)
-		return nil, context.Cause(c.ctx)
-	}
-	return func() {
-		c.all.Release(1)
-		of.large.Release(1)
-	}, nil
+	return nil
 }
 
 // onlyID is a further message of a lease's stream without what it starts: that ends alone.
@@ -193,24 +159,4 @@ func fieldsIn(data []byte, tell func(number protowire.Number, value []byte)) {
 		tell(number, data[tag:tag+value])
 		data = data[tag+value:]
 	}
-}
-
-// A Codec is protobuf's, which counts the fields of a request before it makes anything of them.
-type Codec struct{ encoding.CodecV2 }
-
-// NewCodec makes one.
-func NewCodec() Codec { return Codec{encoding.GetCodecV2("proto")} }
-
-// Unmarshal implements encoding.CodecV2.
-func (c Codec) Unmarshal(data mem.BufferSlice, into any) error {
-	request, is := into.(*counted)
-	if !is {
-		return c.CodecV2.Unmarshal(data, into)
-	}
-	if data.Len() < 2*MostFields {
-		return c.CodecV2.Unmarshal(data, request.Message)
-	}
-	flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer flat.Free()
-	return request.decode(c.CodecV2, flat)
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -17,8 +16,6 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
@@ -67,7 +64,7 @@ func FuzzARequestThatPassesHasFewFields(f *testing.F) {
 		most := fieldsOfMessage(few.ProtoReflect())
 		decoded := new(configv1.CommitRequest)
 		if left := most; proto.Unmarshal(data, decoded) == nil {
-			err := count(data, decoded.ProtoReflect().Descriptor(), &left, 0)
+			err := countFields(data, decoded.ProtoReflect().Descriptor(), &left, 0)
 			if got := fieldsOfMessage(decoded.ProtoReflect()); got > most && !errors.Is(err, errManyFields) {
 				t.Errorf("%d fields pass on the wire, more than %d: %q", got, most, data)
 			}
@@ -91,19 +88,14 @@ func TestLargeRequestsAreDecodedFewAtATime(t *testing.T) {
 			must(t, err)
 			return wire
 		}
-		reception := Reception{Large: NewLarge(), Told: func(_ context.Context, err error) *status.Status {
-			answer, _ := service.StatusOf(err)
-			return answer
-		}}
+		b := budgetOf(0, zap.NewNop())
 		read := func(ctx context.Context, wire []byte) error {
-			ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1", Slot: &Slot{quota: newCallerQuota()}}})
-			return reception.decode(ctx, new(leasev1.MultiplexRequest), func(into any) error {
-				return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(wire)}, into)
-			}, mostResumed)
+			by := &arrival{of: b.newAccount("uid:1"), ctx: ctx}
+			return b.decode(by, mem.BufferSlice{mem.SliceBuffer(wire)}, new(leasev1.MultiplexRequest), mostResumed, false)
 		}
 		large := claims(MostFields + 1)
 		same(t, "one", read(t.Context(), large), nil)
-		must(t, reception.Large.Acquire(t.Context(), mostDecoded))
+		must(t, b.allDecoding.places.Acquire(t.Context(), mostDecoded))
 		waits := make(chan error, 1)
 		go func() { waits <- read(t.Context(), large) }()
 		synctest.Wait()
@@ -112,7 +104,7 @@ func TestLargeRequestsAreDecodedFewAtATime(t *testing.T) {
 		cancel()
 		same(t, "of a caller that has gone", read(gone, large), context.Canceled)
 		same(t, "a small one beside them", read(t.Context(), claims(10)), nil)
-		reception.Large.Release(mostDecoded)
+		b.allDecoding.places.Release(mostDecoded)
 		same(t, "in its turn", <-waits, nil)
 		same(t, "with too many", told(read(t.Context(), claims(mostResumed))), "ResourceExhausted QUOTA_EXCEEDED")
 	})
@@ -126,9 +118,8 @@ func TestAFurtherMessageWithTooManyFieldsIsTheStartOfNothing(t *testing.T) {
 	wire, err := proto.Marshal(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}})
 	must(t, err)
 	got := new(leasev1.MultiplexRequest)
-	must(t, Reception{}.decode(t.Context(), got, func(into any) error {
-		return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(wire)}, into)
-	}, MostFields))
+	b := budgetOf(0, zap.NewNop())
+	must(t, b.decode(&arrival{ctx: t.Context()}, mem.BufferSlice{mem.SliceBuffer(wire)}, got, MostFields, true))
 	same(t, "started", got.GetStart().GetRequestId(), 7)
 	same(t, "what", got.GetStart().GetRequest(), nil)
 }

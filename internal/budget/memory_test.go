@@ -34,14 +34,14 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 	same(t, "small", ask(60_000), "OK")
 	m.most = 0
 	same(t, "large without a limit", ask(900_000), "OK")
-	same(t, "what is in use", heapInUse() > 1<<10, true)
+	same(t, "what is in use", NewMemory(1).inUse() > 1<<10, true)
 }
 
 func TestGarbageIsNoReasonToRefuse(t *testing.T) { // not beside tests that use memory
-	m := NewMemory(heapInUse() + 256<<20) // a quarter of the garbage
+	m := NewMemory(NewMemory(1).inUse() + 256<<20) // a quarter of the garbage
 	for range 1000 {
 		garbage = make([]byte, 1<<20)
-		same(t, "check", m.check(replyOf(900_000)), nil)
+		same(t, "check", m.room(900_000), nil)
 	}
 }
 

@@ -1,14 +1,13 @@
 package budget
 
 import (
-	"math"
+	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -29,46 +28,45 @@ const LongestMessage = 1 << 20
 type spending [len(paced)]*rate.Limiter
 
 // Spend takes the cost of a request, or nothing if it is too much for now.
-func (s *Slot) Spend(limits *caller.Limits, identity string, of Cost) error {
-	return s.quota.spend(limits, identity, of)
-}
-
-// spend takes the cost of a request, or nothing if it is too much for now.
-func (q *callerQuota) spend(limits *caller.Limits, identity string, of Cost) error {
-	if q == nil || of == (Cost{}) {
+func (s *Slot) Spend(of Cost) error {
+	if s.account == nil || of == (Cost{}) {
 		return nil
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	return s.account.spend(of)
+}
+
+func (a *account) spend(of Cost) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	now := time.Now()
 	var taken []*rate.Reservation
 	for i, limit := range paced {
-		most := limits.Of(identity, limit)
+		most := a.budget.Limits.Of(a.identity, limit)
 		if of[i] == 0 || most == 0 {
 			continue
 		}
-		place := q.limiter(i, most).ReserveN(now, min(of[i], q.spent[i].Burst()))
+		place := a.limiter(i, most).ReserveN(now, min(of[i], a.spent[i].Burst()))
 		taken = append(taken, place)
 		if wait := place.DelayFrom(now); wait > 0 {
 			for _, place := range taken {
 				place.CancelAt(now)
 			}
-			return service.QuotaExceeded(limit.String(), most, identity, wait)
+			return service.QuotaExceeded(limit.String(), most, a.identity, wait)
 		}
 	}
 	return nil
 }
 
-// limiter is that of one pace, which allows so much now. The quota is locked.
-func (q *callerQuota) limiter(pace, most int) *rate.Limiter {
+// limiter is that of one pace, which allows so much now. The account is locked.
+func (a *account) limiter(pace, most int) *rate.Limiter {
 	burst := 2 * most
 	if paced[pace] == policy.BytesPerSecond {
 		burst = max(burst, shortestBurst)
 	}
-	if q.spent[pace] == nil {
-		q.spent[pace] = rate.NewLimiter(rate.Limit(most), burst)
+	if a.spent[pace] == nil {
+		a.spent[pace] = rate.NewLimiter(rate.Limit(most), burst)
 	}
-	limiter := q.spent[pace]
+	limiter := a.spent[pace]
 	if limiter.Burst() != burst {
 		limiter.SetBurst(burst)
 	}
@@ -79,32 +77,83 @@ func (q *callerQuota) limiter(pace, most int) *rate.Limiter {
 }
 
 // hasRested says whether the caller may do as much as if it had never been there.
-func (q *callerQuota) hasRested() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.calls.Load() == 0 && q.arrivals.Tokens() >= arrivalsBurst && q.turnedAway.events.Tokens() >= turnedAwayBurst &&
-		q.denials.limiter.Tokens() >= writtenDenialsBurst && !slices.ContainsFunc(q.spent[:], func(limiter *rate.Limiter) bool {
-		return limiter != nil && limiter.Tokens() < float64(limiter.Burst())
+func (a *account) hasRested() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	limiters := append(a.spent[:len(a.spent):len(a.spent)], a.arrivals, a.turnedAway.events, a.denials.events)
+	return a.calls.Load() == 0 && !slices.ContainsFunc(limiters, func(of *rate.Limiter) bool {
+		return of != nil && of.Tokens() < float64(of.Burst())
 	})
 }
 
-// intakeFor is where the requests of a method come in, of which so many are read at once.
-func (q *callerQuota) intakeFor(method string, most int) *intake {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.intake == nil || cap(q.intake.reading) != most { // calls leave the one that they entered
-		q.intake, q.urgent = newIntake(most), newIntake(max(1, most/urgentIn))
+// What is slowed down: calls of one caller that are turned away, and calls of one connection that are taken back. One that is made and taken
+// back at once costs the caller next to nothing and the sidecar a goroutine.
+const (
+	turnedAway       = 1000 // calls in a second
+	turnedAwayBurst  = 4000
+	withdrawals      = 200 // calls in a second
+	withdrawalsBurst = 1000
+
+	longestPause = 2 * time.Second        // before each piece that is read
+	longestBreak = 100 * time.Millisecond // at a time, so that who waits still sees soon what happens
+)
+
+// A pace slows down a caller, or a connection, in whose wake too much happens.
+type pace struct{ events *rate.Limiter }
+
+func newPace(perSecond rate.Limit, burst int) *pace { return &pace{rate.NewLimiter(perSecond, burst)} }
+
+// count notes that it has happened. A nil pace slows nothing down.
+func (p *pace) count() {
+	if p != nil {
+		p.events.Reserve()
 	}
-	if methods.Of(method).IsUrgent() {
-		return q.urgent
-	}
-	return q.intake
 }
 
-// orAny is a limit, of which 0 is none.
-func orAny(most int) int {
-	if most == 0 {
-		return math.MaxInt
+// withdrawn notes the end of a call, if it was taken back or had no time.
+func (p *pace) withdrawn(ctx context.Context) {
+	if ctx.Err() != nil {
+		p.count()
 	}
-	return most
+}
+
+// owes says whether it has happened too often.
+func (p *pace) owes() bool { return p.events.Tokens() < 0 }
+
+// keep waits while it has happened too often, but not for long.
+func (p *pace) keep() { p.keepFor(longestBreak) }
+
+// keepFor is keep with the longest wait.
+func (p *pace) keepFor(longest time.Duration) {
+	if p == nil {
+		return
+	}
+	if debt := -p.events.Tokens(); debt > 0 {
+		due := time.Duration(debt / float64(p.events.Limit()) * float64(time.Second))
+		<-time.After(min(longest, due))
+	}
+}
+
+// How many denials of one caller are written in a second, and at once; the next one that is written counts the others.
+const (
+	writtenDenials      = 10
+	writtenDenialsBurst = 100
+)
+
+// A denialPace keeps a caller from filling the record with what it is refused.
+type denialPace struct {
+	events  *rate.Limiter
+	omitted atomic.Int64
+}
+
+// MayBeDenied says whether a denial is to be written, and how many were not since the last one that was.
+func (s *Slot) MayBeDenied() (write bool, omitted int64) {
+	switch {
+	case s.account == nil:
+		return true, 0
+	case !s.account.denials.events.Allow():
+		s.account.denials.omitted.Add(1)
+		return false, 0
+	}
+	return true, s.account.denials.omitted.Swap(0)
 }

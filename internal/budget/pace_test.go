@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -13,13 +15,17 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
+func accountOf(limits *caller.Limits) *account {
+	return budgetOf(0, zap.NewNop(), func(o *Options) { o.Limits = limits }).newAccount("uid:1")
+}
+
 func TestAPaceAllowsTheWorkOfTwoSecondsAtOnceAndTellsWhenMore(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		limits := caller.NewLimits(policy.Limits{policy.SessionsPerSecond: 10, policy.WritesPerSecond: 100, policy.BytesPerSecond: 1 << 20})
-		one, other := newCallerQuota(), newCallerQuota()
-		spend := func(quota *callerQuota, of Cost) string {
-			err := quota.spend(limits, "uid:1", of)
+		one, other := accountOf(limits), accountOf(limits)
+		spend := func(by *account, of Cost) string {
+			err := by.spend(of)
 			if err == nil {
 				return told(nil)
 			}
@@ -47,26 +53,26 @@ func TestAPaceAllowsTheWorkOfTwoSecondsAtOnceAndTellsWhenMore(t *testing.T) {
 // A caller that closes all its connections is not a new one as long as anything counts against it.
 func TestACallerIsNotForgottenWhileAnythingCountsAgainstIt(t *testing.T) {
 	t.Parallel()
-	for what, happens := range map[string]func(q *callerQuota) (undo func()){
-		"calls that go on without it": func(q *callerQuota) func() {
-			q.calls.Add(1)
-			return func() { q.calls.Add(-1) }
+	for what, happens := range map[string]func(a *account) (undo func()){
+		"calls that go on without it": func(a *account) func() {
+			a.calls.Add(1)
+			return func() { a.calls.Add(-1) }
 		},
-		"calls that were turned away": func(q *callerQuota) func() {
-			q.turnedAway.count()
+		"calls that were turned away": func(a *account) func() {
+			a.turnedAway.count()
 			return func() { time.Sleep(time.Second) }
 		},
-		"denials that were written": func(q *callerQuota) func() {
-			(&Slot{quota: q}).MayBeDenied()
+		"denials that were written": func(a *account) func() {
+			(&Slot{account: a}).MayBeDenied()
 			return func() { time.Sleep(time.Second) }
 		},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			q := newCallerQuota()
-			undo := happens(q)
-			same(t, "has rested from "+what, q.hasRested(), false)
+			a := accountOf(caller.NewLimits(policy.Limits{}))
+			undo := happens(a)
+			same(t, "has rested from "+what, a.hasRested(), false)
 			undo()
-			same(t, "has rested in the end from "+what, q.hasRested(), true)
+			same(t, "has rested in the end from "+what, a.hasRested(), true)
 		})
 	}
 }
@@ -81,14 +87,14 @@ func TestAPaceFollowsThePolicy(t *testing.T) {
 			must(t, err)
 			return parsed
 		})
-		quota := newCallerQuota()
-		must(t, quota.spend(limits, "uid:1", Cost{0, 2, 0}))
-		same(t, "at a slow pace", quota.spend(limits, "uid:1", Cost{0, 1, 0}) == nil, false)
+		of := accountOf(limits)
+		must(t, of.spend(Cost{0, 2, 0}))
+		same(t, "at a slow pace", of.spend(Cost{0, 1, 0}) == nil, false)
 		text = strings.Replace(text, ": 1}", ": 100}", 1)
-		_ = quota.spend(limits, "uid:1", Cost{0, 1, 0})
+		_ = of.spend(Cost{0, 1, 0})
 		time.Sleep(time.Second)
-		must(t, quota.spend(limits, "uid:1", Cost{0, 100, 0}))
+		must(t, of.spend(Cost{0, 100, 0}))
 		text = "rules: []"
-		must(t, quota.spend(limits, "uid:1", Cost{0, 1000, 0}))
+		must(t, of.spend(Cost{0, 1000, 0}))
 	})
 }

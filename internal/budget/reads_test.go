@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
+
+func readsOf(first int) *reads { return newReads(first, newSum(math.MaxInt)) }
 
 const largeValue = 1_000_000
 
@@ -41,21 +44,21 @@ func readers(t *testing.T, r *reads, m Memory, number, size int) (most, refused 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, unlimited := newReads(256<<10), NewMemory(0)
+		r, unlimited := readsOf(256<<10), NewMemory(0)
 		at := func(what string, size, want int) {
 			t.Helper()
 			most, _ := readers(t, r, unlimited, 200, size)
 			same(t, what, most, want)
 		}
-		at("before one is known, and of small ones", 100, 64)
+		at("before one is known", 100, 16)
 		at("of small ones", 100, 64)
 		at("of large ones, the first of which are taken for small", largeValue, 64)
 		at("of large ones", largeValue, 4)
+		at("of small ones that are taken for large", 100, 4)
 		at("of small ones again", 100, 64)
-		same(t, "left", r.underWay, 0)
-		most, _ := readers(t, newReads(256<<10), unlimited, 3000, largeValue)
+		most, _ := readers(t, readsOf(256<<10), unlimited, 3000, largeValue)
 		same(t, "of a crowd that comes at once", most, 16)
-		most, _ = readers(t, newReads(1<<20), unlimited, 100, largeValue)
+		most, _ = readers(t, readsOf(1<<20), unlimited, 100, largeValue)
 		same(t, "pages, from the first on", most, 4)
 	})
 }
@@ -63,7 +66,7 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r, full := newReads(256<<10), NewMemory(1)
+		r, full := readsOf(256<<10), NewMemory(1)
 		full.inUse = func() int { return largeValue }
 		_, refused := readers(t, r, full, 1, largeValue)
 		same(t, "refused before one is known", refused, 0)
@@ -73,7 +76,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 		if refused > 200 {
 			t.Errorf("of 1,000 small values %d were refused", refused)
 		}
-		_, refused = readers(t, newReads(256<<10), full, 100, 100)
+		_, refused = readers(t, readsOf(256<<10), full, 100, 100)
 		same(t, "refused of small ones", refused, 0)
 	})
 }
@@ -81,21 +84,22 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		r := newReads(256 << 10)
+		r := readsOf(256 << 10)
 		r.usual = mostRead
-		first, err := r.enter(t.Context())
+		_, leave, err := r.turn(t.Context())
 		same(t, "the first", err, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() {
-			_, err := r.enter(ctx)
+			_, _, err := r.turn(ctx)
 			gone <- err
 		}()
 		synctest.Wait()
 		cancel()
 		same(t, "who goes", <-gone, context.Canceled)
-		same(t, "who wait", len(r.waiting), 0)
-		r.leave(first, mostRead)
-		same(t, "under way", r.underWay, 0)
+		leave()
+		_, leave, err = r.turn(t.Context())
+		same(t, "the next", err, nil)
+		leave()
 	})
 }

@@ -81,7 +81,7 @@ func (a *administration) state() service.State {
 	state := a.server.handlers.Snapshot()
 	state.Version = version()
 	state.Reachable, _ = a.server.ensemble.Reachable()
-	state.Counts.Connections, _ = a.server.limiter.Count()
+	state.Counts.Connections, _ = a.server.budget.Count()
 	uptime := time.Since(a.begun)
 	state.Uptime, state.LatencyOver = uptime.Seconds(), uptime.Seconds()
 	state.Latency = latencies(nil, metrics.requests(), uptime)

@@ -59,7 +59,7 @@ func newPolicyScene(t *testing.T, policy string) *policyScene {
 }
 
 // newPolicySceneOf starts a sidecar whose leases last for 20 ticks.
-func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policyScene {
+func newPolicySceneOf(t *testing.T, policy string, tick time.Duration, change ...func(*server.Options)) *policyScene {
 	t.Helper()
 	memory := standin.New(standin.Options{Tick: tick})
 	t.Cleanup(memory.Close)
@@ -80,7 +80,7 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 	s.services = service.New(service.Options{
 		SessionTimeout: 20 * tick, TickTime: tick, Log: s.book.Logger(), Audit: s.record.Logger(),
 	}, ensemble)
-	s.server, err = server.New(server.Options{
+	options := server.Options{
 		Listen: []string{
 			"unix://" + folder + "/callers", "unix://" + folder + "/app?identity=app", "unix://" + folder + "/web?identity=web", "127.0.0.1:0",
 		},
@@ -88,7 +88,11 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 		HTTPListen:    "127.0.0.1:0",
 		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
 		Log: s.book.Logger(), Audit: s.record.Logger(), Metrics: s.metrics,
-	}, s.services, ensemble)
+	}
+	for _, change := range change {
+		change(&options)
+	}
+	s.server, err = server.New(options, s.services, ensemble)
 	must(t, err)
 	s.run()
 	plain := withTransport(insecure.NewCredentials())

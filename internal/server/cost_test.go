@@ -64,7 +64,7 @@ func BenchmarkCallCost(b *testing.B) {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
 			admits := authorizer{way.file, &openStreams{}}
-			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: admits, denials: denials{zap.NewNop()}})
+			benchmarkAdmission(b, admission{authorizer: admits, denials: denials{zap.NewNop()}})
 		})
 	}
 }

@@ -38,7 +38,7 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	summary := g.server.handlers.LeaseSummary()
 	reachable, _ := g.server.ensemble.Reachable()
-	open, refused := g.server.limiter.Count()
+	open, refused := g.server.budget.Count()
 	is(suspendedLeases, float64(summary.Suspended))
 	if summary.Any {
 		is(leastValidity, summary.MinValid)

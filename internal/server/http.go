@@ -77,9 +77,9 @@ func (s *Server) openHTTP() error {
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	h := &httpListener{
 		inside: newInside(), refused: s.options.Metrics.limitReached, conns: httpconns.New(mostCallersHTTP),
-		bodies: httpconns.NewBodies(budget.MostIncomplete, budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
+		bodies: httpconns.NewBodies(budget.MostLarge(s.options.MaxMemory), budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
 	}
-	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit})
+	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit})
 	handler := h.handler()
 	if s.options.HTTPTokenFile != "" {
 		token, err := openToken(s.options.HTTPTokenFile, s.options.Log)
@@ -100,14 +100,14 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	}
 	h.follow(server)
 	if !secure {
-		return h.serving(func(listener net.Listener) error { return server.Serve(s.limiter.Slowed(listener)) }), nil
+		return h.serving(func(listener net.Listener) error { return server.Serve(s.budget.Slowed(listener)) }), nil
 	}
 	config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
 	if err != nil {
 		return nil, err
 	}
 	server.TLSConfig = alsoHTTP1(config)
-	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.limiter.Slowed(listener), "", "") }), nil
+	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.budget.Slowed(listener), "", "") }), nil
 }
 
 // serving serves the listener, and what goes on inside of the process.

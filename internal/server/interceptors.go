@@ -17,7 +17,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/methods"
-	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -26,10 +25,10 @@ const reasonTrailer = "sidekeeper-reason"
 
 // interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, reception of
 // what is streamed, admission, memory.
-func interceptorsOf(options Options, authorizer authorizer, reception budget.Reception) []grpc.ServerOption {
+func interceptorsOf(options Options, authorizer authorizer, of *budget.Budget) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
-	memory := reception.Memory
-	admission := &admission{options.MaxStreams, reception.Limits, memory, authorizer, denials{options.Audit}}
+	memory := of.Answers()
+	admission := &admission{options.MaxStreams, authorizer, denials{options.Audit}}
 	passage := passage{
 		options.Metrics.calls.StreamServerInterceptor(),
 		log.stream,
@@ -55,7 +54,7 @@ func interceptorsOf(options Options, authorizer authorizer, reception budget.Rec
 			counted.stream,
 			answerStream,
 			recovery.StreamServerInterceptor(),
-			reception.Stream,
+			of.Stream,
 			admission.stream,
 			memory.Stream,
 			passage.open,
@@ -112,8 +111,6 @@ func (s *passingStream) Context() context.Context { return s.ctx }
 // admission decides who may make a call, how many at once, and how many in a second.
 type admission struct {
 	mostStreams int // of one connection
-	limits      *caller.Limits
-	memory      budget.Memory
 	authorizer  authorizer
 	denials     denials
 }
@@ -129,7 +126,7 @@ func (a *admission) unary(
 		return nil, err
 	}
 	slot := budget.SlotOf(from)
-	if err := slot.Spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
+	if err := slot.Spend(costOf(info.FullMethod, request)); err != nil {
 		return nil, err
 	}
 	defer slot.Withdrawn(ctx)
@@ -160,12 +157,11 @@ func (a *admission) stream(server any, stream grpc.ServerStream, info *grpc.Stre
 func (a *admission) enter(stream grpc.ServerStream, method string) (*authorizedStream, error) {
 	from := caller.Of(stream.Context())
 	slot := budget.SlotOf(from)
-	share := a.limits.Of(from.Identity, policy.Streams)
-	if err := slot.BeginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
+	if err := slot.BeginStream(a.mostStreams); err != nil {
 		return nil, err
 	}
 	return &authorizedStream{
-		ServerStream: stream, slot: slot, authorizer: a.authorizer, limits: a.limits, method: method, permission: caller.NewPermission(),
+		ServerStream: stream, slot: slot, authorizer: a.authorizer, method: method, permission: caller.NewPermission(),
 	}, nil
 }
 

@@ -99,23 +99,15 @@ func TestACallerWithFewConnectionsIsRefusedAndAnotherIsNot(t *testing.T) {
 	same(t, "metric", strings.Contains(expect.Scrape(p.metrics.Handler()), `sidekeeper_quota_refusals_total{limit="connections"} 0`), false)
 }
 
-func TestACallerWithFewIncompleteRequestsWaitsAndAnotherDoesNot(t *testing.T) {
-	t.Parallel()
-	_, one, other := newLimited(t, "incomplete_requests: 1", func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
-	incomplete(t, one(), lockv1.LockService_Get_FullMethodName)
-	untilRequestsWait(t, one())
-	same(t, "another one", get(t, other()), "OK")
-}
-
 func TestWhereThereIsOneIdentityNoPaceHolds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		options server.Options
 		want    string
 	}{
-		{server.Options{Listen: []string{"unix:///s"}, MaxConnections: 100, MaxStreams: 10}, "75 40 64 750 75 1000 20000 8388608"},
-		{server.Options{Listen: []string{"unix:///s"}, MaxStreams: 10, AllOperate: true}, "0 0 64 1000 100 0 0 0"},
-		{server.Options{Listen: []string{"localhost:0"}, MaxConnections: 100, MaxStreams: 10}, "75 0 64 1000 100 0 0 0"},
+		{server.Options{Listen: []string{"unix:///s"}, MaxConnections: 100, MaxStreams: 10}, "75 40 48 750 75 1000 20000 8388608"},
+		{server.Options{Listen: []string{"unix:///s"}, MaxStreams: 10, AllOperate: true}, "0 0 48 1000 100 0 0 0"},
+		{server.Options{Listen: []string{"localhost:0"}, MaxConnections: 100, MaxStreams: 10}, "75 0 48 1000 100 0 0 0"},
 	} {
 		limits := server.NewLimits(c.options, 1000, 100)
 		var got []string

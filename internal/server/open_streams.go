@@ -52,7 +52,6 @@ type authorizedStream struct {
 
 	slot       *budget.Slot
 	authorizer authorizer
-	limits     *caller.Limits
 	method     string
 	permission *caller.Permission
 	judged     bool // whether a request has come
@@ -96,5 +95,5 @@ func (s *authorizedStream) judge(request any) error {
 	if caller.IsInner(s.ServerStream.Context()) {
 		takes[0] = 0 // it has a session already
 	}
-	return s.slot.Spend(s.limits, from.Identity, takes)
+	return s.slot.Spend(takes)
 }

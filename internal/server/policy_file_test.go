@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
@@ -104,7 +103,7 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	path := t.TempDir() + "/policy.yaml"
 	must(t, os.WriteFile(path, []byte("rules: []"), 0o600))
 	admission := admission{
-		mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
+		mostStreams: 1, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
 		denials: denials{zap.NewNop()},
 	}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})

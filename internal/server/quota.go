@@ -23,7 +23,7 @@ const (
 // The policy of Options.Policy stands before them once the server has been made.
 func NewLimits(options Options, leases, watched int) *caller.Limits {
 	most := policy.Limits{
-		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: budget.MostIncomplete,
+		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: shareOf(budget.MostLarge(options.MaxMemory)),
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
 	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
@@ -46,16 +46,13 @@ func (o Options) mostCalls() int {
 	return callConnections * o.MaxStreams
 }
 
-// budgets are what reads the requests of one server's callers, and what bounds their calls.
-func (s *Server) budgets() (budget.Reception, *budget.Calls) {
-	reception := budget.Reception{
-		Limits: s.options.Limits, Memory: budget.NewMemory(s.options.MaxMemory), Told: s.options.Metrics.tellEarly, Large: s.large,
-		Complete: cmp.Or(s.options.completeWithin, budget.LongestRequest),
-	}
-	return reception, &budget.Calls{
-		Most: s.options.mostCalls(), Streams: s.options.MaxStreams, Limits: s.options.Limits, Memory: reception.Memory,
-		Refused: s.options.Metrics.refused,
-	}
+// budgetOf is what the callers of a server have, of whom one may have so much as limits say.
+func (o Options) budgetOf(judges authorizer) *budget.Budget {
+	return budget.New(budget.Options{
+		Limits: o.Limits, Connections: o.MaxConnections, Streams: o.MaxStreams, Calls: o.mostCalls(), Memory: o.MaxMemory,
+		Complete: cmp.Or(o.completeWithin, budget.LongestRequest), Log: o.Log,
+		May: judges.mayAsk, Reached: o.Metrics.limitReached, Refused: o.Metrics.refused, Told: o.Metrics.tellEarly,
+	})
 }
 
 // shareOf is how much of so many one caller gets: three quarters.

@@ -18,7 +18,6 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -96,9 +95,8 @@ type Server struct {
 	health    *health.Server
 	policy    *policyFile
 	streams   openStreams
-	limiter   *budget.Connections
-	large     *semaphore.Weighted // see budget.NewLarge
-	admin     *administration     // nil without a listener
+	budget    *budget.Budget
+	admin     *administration // nil without a listener
 	listeners []listener
 	calls     atomic.Uint64
 	answering answering
@@ -128,8 +126,6 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 	if s.options.Limits == nil {
 		s.options.Limits = NewLimits(options, 0, 0)
 	}
-	s.limiter = budget.NewConnections(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
-	s.large = budget.NewLarge()
 	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
@@ -171,16 +167,19 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	applied := func() { s.streams.judge(authorizer{s.policy, &s.streams}) }
+	applied := func() { s.streams.judge(s.judges()) }
 	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	s.options.follow(s.policy)
+	s.budget = s.options.budgetOf(s.judges())
 	return errors.Join(s.openCallers(), s.openHTTP(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
 
+func (s *Server) judges() authorizer { return authorizer{s.policy, &s.streams} }
+
 func (s *Server) openCallers() error {
-	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.Admit}
+	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -205,7 +204,7 @@ func (s *Server) openCallers() error {
 		if servers[hands.Socket] == nil {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
-		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.Slowed(listener)) }
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.budget.Slowed(listener)) }
 		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
@@ -220,7 +219,7 @@ func (s *Server) openOperators() error {
 		return nil
 	}
 	listener, err := listenOperators(address)
-	anyNumber := (*budget.Connections)(nil)
+	anyNumber := (*budget.Budget)(nil)
 	hands := caller.Handshake{Operators: true, Refused: denials{s.options.Audit}.connected, Admit: anyNumber.Admit}
 	return s.add(forOperators, address, listener, err, s.newGRPC(hands).Serve)
 }
@@ -262,26 +261,22 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	reception, calls := s.budgets()
-	judges := authorizer{s.policy, &s.streams}
-	reception.May = judges.mayAsk
 	options := slices.Concat(limitsOf(s.options), []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.answering.unary)},
-		interceptorsOf(s.options, judges, reception),
+		interceptorsOf(s.options, s.judges(), s.budget),
 		[]grpc.ServerOption{
-			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.Begin), grpc.StatsHandler(calls),
-			grpc.ForceServerCodecV2(budget.NewCodec()),
+			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(s.budget.Begin), grpc.StatsHandler(s.budget),
 		})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
 	server := grpc.NewServer(options...)
-	registrar := reception.Registrar(server)
+	registrar := s.budget.Registrar(server)
 	s.handlers.Register(registrar)
 	healthpb.RegisterHealthServer(registrar, healthService{s.health})
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
-	calls.Learn(server)
+	s.budget.Learn(server)
 	s.grpc = append(s.grpc, server)
 	return server
 }

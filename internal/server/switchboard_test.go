@@ -69,7 +69,7 @@ func newSwitchboard(t *testing.T) *switchboard {
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (b *switchboard) RegisterService(of *grpc.ServiceDesc, handler any) {
-	admission := admission{mostStreams: 10, limits: &caller.Limits{}, denials: denials{zap.NewNop()}}
+	admission := admission{mostStreams: 10, denials: denials{zap.NewNop()}}
 	for _, unary := range of.Methods {
 		method := "/" + of.ServiceName + "/" + unary.MethodName
 		b.rpcs = append(b.rpcs, rpc{method, func(stream grpc.ServerStream) error {
