@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -172,7 +173,7 @@ func (m *multiplex) check(id uint64) {
 
 // start begins a request; of one that was begun before the sidecar was started, claimed is what is left.
 func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
-	method, handle := m.handlerOf(request)
+	of := m.callOf(request)
 	id := request.GetRequestId()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +187,7 @@ func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, stopped: newLatch()}
 	m.requests[id] = begun
 	m.telling.Add(1)
-	m.running.Go(func() { begun.run(method, handle) })
+	m.running.Go(func() { begun.run(of) })
 	return nil
 }
 
@@ -194,40 +195,43 @@ func errRequestID(id uint64) error {
 	return invalid("request_id", strconv.FormatUint(id, 10), "1 or more, and another one for each request of a lease")
 }
 
-// handlerOf is the single call that does what is started. What a newer client may ask for ends alone: other things stand on the lease.
-func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grpc.StreamHandler) {
+// A singleCall is one that does what is started, with its request.
+type singleCall struct {
+	method  string
+	request any
+	handle  func(stream grpc.ServerStream) error
+}
+
+// callOf is the call that does what is started. What a newer client may ask for ends alone: other things stand on the lease.
+func (m *multiplex) callOf(request *leasev1.Start) singleCall {
 	services := m.leases.services
 	switch of := request.GetRequest().(type) {
 	case *leasev1.Start_Acquire:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire)
+		return calling(lockv1.LockService_Acquire_FullMethodName, of.Acquire, locks.Acquire)
 	case *leasev1.Start_AcquireAll:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return lockv1.LockService_AcquireAll_FullMethodName, handling(of.AcquireAll, locks.AcquireAll)
+		return calling(lockv1.LockService_AcquireAll_FullMethodName, of.AcquireAll, locks.AcquireAll)
 	case *leasev1.Start_AcquirePermits:
 		semaphores := &semaphoreService{services: services}
-		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire)
+		return calling(semaphorev1.SemaphoreService_Acquire_FullMethodName, of.AcquirePermits, semaphores.Acquire)
 	case *leasev1.Start_Campaign:
 		elections := &electionService{services: services}
-		return electionv1.ElectionService_Campaign_FullMethodName, handling(of.Campaign, elections.Campaign)
+		return calling(electionv1.ElectionService_Campaign_FullMethodName, of.Campaign, elections.Campaign)
 	case *leasev1.Start_Enter:
 		barriers := &barrierService{services: services}
-		return barrierv1.BarrierService_Enter_FullMethodName, handling(of.Enter, barriers.Enter)
+		return calling(barrierv1.BarrierService_Enter_FullMethodName, of.Enter, barriers.Enter)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
-		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join)
+		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members.Join)
 	}
-	return leasev1.LeaseService_Multiplex_FullMethodName, func(any, grpc.ServerStream) error { return errUnknownKind }
+	return singleCall{leasev1.LeaseService_Multiplex_FullMethodName, nil, func(grpc.ServerStream) error { return errUnknownKind }}
 }
 
-// handling is a call whose request has come already.
-func handling[Q, M any](request *Q, handle func(*Q, grpc.ServerStreamingServer[M]) error) grpc.StreamHandler {
-	return func(_ any, stream grpc.ServerStream) error {
-		if err := stream.RecvMsg(request); err != nil {
-			return err
-		}
+func calling[Q, M any](method string, request *Q, handle func(*Q, grpc.ServerStreamingServer[M]) error) singleCall {
+	return singleCall{method, request, func(stream grpc.ServerStream) error {
 		return handle(request, &grpc.GenericServerStream[Q, M]{ServerStream: stream})
-	}
+	}}
 }
 
 // stop has a request given up or, once it has ended, its end acknowledged.
@@ -274,14 +278,14 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 
 // run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the
 // caller has asked for it: then it says that the place is gone.
-func (s *started) run(method string, handle grpc.StreamHandler) {
+func (s *started) run(of singleCall) {
 	ctx, afterStatus := caller.Inner(context.WithValue(s.ctx, startedKey{}, s))
-	if s.claim != nil {
-		ctx = caller.GoingOn(ctx)
-	}
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
-	err := caller.PassageOf(s.ctx)(method, &innerStream{ctx: ctx}, handle)
+	admission, err := caller.AdmitterOf(s.ctx).Begin(ctx, of.method, of.request, s.claim != nil)
+	if err == nil {
+		err = admission.End(recovered(admission.Context(), of.handle))
+	}
 	if s.claim.held() && !s.claim.inHand {
 		s.endClaim(err)
 	}
@@ -300,6 +304,13 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 		s.tell(s.ended(err), func() {})
 	}
 }
+
+// recovered handles a call, and has a panic end it alone.
+func recovered(ctx context.Context, handle func(stream grpc.ServerStream) error) error {
+	return recovering(nil, &innerStream{ctx: ctx}, nil, func(_ any, stream grpc.ServerStream) error { return handle(stream) })
+}
+
+var recovering = recovery.StreamServerInterceptor()
 
 // tellEnd returns when the end of the request has been handed to the transport, or nobody reads it.
 func (s *started) tellEnd(err error) {
@@ -378,9 +389,6 @@ type innerStream struct {
 
 // Context implements grpc.ServerStream.
 func (s *innerStream) Context() context.Context { return s.ctx }
-
-// RecvMsg implements grpc.ServerStream.
-func (*innerStream) RecvMsg(any) error { return nil }
 
 // SendHeader implements grpc.ServerStream.
 func (*innerStream) SendHeader(metadata.MD) error { return nil }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 )
 
@@ -31,39 +30,7 @@ func (l *laterList) run() {
 // given to AfterStatus; it must be called once that end has been handed to the transport.
 func Inner(ctx context.Context) (inner context.Context, afterStatus func()) {
 	later := new(laterList)
-	inner = context.WithValue(numbered(ctx, CallOf(ctx).number), innerKey{}, true)
-	return context.WithValue(inner, laterKey{}, later), later.run
-}
-
-type innerKey struct{}
-
-// IsInner says whether ctx is of such a call.
-func IsInner(ctx context.Context) bool { return ctx.Value(innerKey{}) != nil }
-
-// GoingOn is the context of a call that was begun before the sidecar was started, and has cost then what it costs.
-func GoingOn(ctx context.Context) context.Context { return context.WithValue(ctx, goingOnKey{}, true) }
-
-type goingOnKey struct{}
-
-// GoesOn says whether ctx is of such a call.
-func GoesOn(ctx context.Context) bool { return ctx.Value(goingOnKey{}) != nil }
-
-// A Passage has a call that came inside of another one's stream go through all that calls go through before it is handled.
-type Passage func(method string, stream grpc.ServerStream, handle grpc.StreamHandler) error
-
-type passageKey struct{}
-
-// WithPassage is the context of a stream that other calls may come inside of.
-func WithPassage(ctx context.Context, passage Passage) context.Context {
-	return context.WithValue(ctx, passageKey{}, passage)
-}
-
-// PassageOf is that of a stream; where nothing stands before the handlers, as in tests, calls are handled at once.
-func PassageOf(ctx context.Context) Passage {
-	if passage, ok := ctx.Value(passageKey{}).(Passage); ok {
-		return passage
-	}
-	return func(_ string, stream grpc.ServerStream, handle grpc.StreamHandler) error { return handle(nil, stream) }
+	return context.WithValue(numbered(ctx, CallOf(ctx).number), laterKey{}, later), later.run
 }
 
 // StatsHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -19,20 +18,6 @@ import (
 // A callLog writes one line per call, when it has ended. Requests and replies never stand in it, since ids of leases and holds are
 // secrets.
 type callLog struct{ log *zap.Logger }
-
-func (c callLog) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	began := time.Now()
-	reply, err := handler(ctx, request)
-	c.finished(ctx, info.FullMethod, began, err)
-	return reply, err
-}
-
-func (c callLog) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	began := time.Now()
-	err := handler(server, stream)
-	c.finished(stream.Context(), info.FullMethod, began, err)
-	return err
-}
 
 func (c callLog) finished(ctx context.Context, method string, began time.Time, err error) {
 	code := status.Code(err)

@@ -64,12 +64,12 @@ func BenchmarkCallCost(b *testing.B) {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
 			admits := authorizer{way.file, &openStreams{}}
-			benchmarkAdmission(b, admission{authorizer: admits, denials: denials{zap.NewNop()}})
+			benchmarkAdmission(b, &admissions{authorizer: admits, denials: denials{zap.NewNop()}, metrics: NewMetrics(), log: callLog{zap.NewNop()}})
 		})
 	}
 }
 
-func benchmarkAdmission(b *testing.B, admits admission) {
+func benchmarkAdmission(b *testing.B, admits *admissions) {
 	b.Helper()
 	ctx := caller.StatsHandler{Calls: new(atomic.Uint64)}.TagRPC(b.Context(), nil)
 	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1000"}})

@@ -3,9 +3,10 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
-	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -21,9 +22,11 @@ import (
 // HeartbeatLate, EnsembleRestored and RequestDone. Each Metrics has a registry of its own.
 type Metrics struct {
 	registry *prometheus.Registry
-	calls    *grpcprometheus.ServerMetrics
 	classOf  func(name string) string // nil without a policy
 
+	calls                   sync.Map               // of methods to their callCounts
+	started, handled        *prometheus.CounterVec // calls
+	received, sent          *prometheus.CounterVec // their messages
 	leases, holds, waiters  prometheus.Gauge
 	leaseTime, holdTime     prometheus.Histogram
 	waitTime                *prometheus.HistogramVec
@@ -56,7 +59,11 @@ func NewMetrics() *Metrics {
 	f := factory{promauto.With(registry)}
 	m := &Metrics{
 		registry: registry,
-		calls:    grpcprometheus.NewServerMetrics(),
+
+		started:  f.calls("started_total", "Calls that have begun."),
+		handled:  f.calls("handled_total", "Calls that have ended, by status code.", "grpc_code"),
+		received: f.calls("msg_received_total", "Messages from callers."),
+		sent:     f.calls("msg_sent_total", "Messages to callers."),
 
 		leases:         f.gauge("leases_open", "Open leases."),
 		holds:          f.gauge("holds", "Locks held through this sidecar."),
@@ -85,10 +92,29 @@ func NewMetrics() *Metrics {
 		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
 		linesDropped:   f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
 	}
-	registry.MustRegister(m.calls, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m
+}
+
+// The callCounts of one method.
+type callCounts struct {
+	started, received, sent prometheus.Counter
+	handled                 *prometheus.CounterVec // by status code
+}
+
+// callsOf are those of a method, whose calls are of one kind.
+func (m *Metrics) callsOf(method, kind string) *callCounts {
+	if known, is := m.calls.Load(method); is {
+		return known.(*callCounts)
+	}
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	labels := prometheus.Labels{"grpc_type": kind, "grpc_service": service, "grpc_method": name}
+	made, _ := m.calls.LoadOrStore(method, &callCounts{
+		m.started.With(labels), m.received.With(labels), m.sent.With(labels), m.handled.MustCurryWith(labels),
+	})
+	return made.(*callCounts)
 }
 
 // Handler serves the metrics in Prometheus' format.
@@ -210,6 +236,12 @@ func (f factory) counter(name, help string) prometheus.Counter {
 
 func (f factory) counters(name, help, label string) *prometheus.CounterVec {
 	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+}
+
+// calls counts calls under the names that interceptors of gRPC have everywhere.
+func (f factory) calls(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Namespace: "grpc_server", Name: name, Help: help},
+		append([]string{"grpc_type", "grpc_service", "grpc_method"}, labels...))
 }
 
 func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {

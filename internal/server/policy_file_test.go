@@ -102,8 +102,8 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/policy.yaml"
 	must(t, os.WriteFile(path, []byte("rules: []"), 0o600))
-	admission := admission{
-		mostStreams: 1, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
+	admission := &admissions{
+		metrics: NewMetrics(), log: callLog{zap.NewNop()}, mostStreams: 1, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
 		denials: denials{zap.NewNop()},
 	}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})

@@ -178,6 +178,10 @@ func (s *Server) open() (err error) {
 
 func (s *Server) judges() authorizer { return authorizer{s.policy, &s.streams} }
 
+func (s *Server) admits() *admissions {
+	return &admissions{s.options.MaxStreams, s.judges(), denials{s.options.Audit}, s.options.Metrics, callLog{s.options.Log}}
+}
+
 func (s *Server) openCallers() error {
 	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit}
 	secure, err := s.options.TLS.complete()
@@ -262,7 +266,7 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	options := slices.Concat(limitsOf(s.options), []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.answering.unary)},
-		interceptorsOf(s.options, s.judges(), s.budget),
+		interceptorsOf(s.admits(), s.budget),
 		[]grpc.ServerOption{
 			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(s.budget.Begin), grpc.StatsHandler(s.budget),
 		})

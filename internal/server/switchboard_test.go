@@ -69,16 +69,11 @@ func newSwitchboard(t *testing.T) *switchboard {
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (b *switchboard) RegisterService(of *grpc.ServiceDesc, handler any) {
-	admission := admission{mostStreams: 10, denials: denials{zap.NewNop()}}
+	admission := &admissions{mostStreams: 10, denials: denials{zap.NewNop()}, metrics: NewMetrics(), log: callLog{zap.NewNop()}}
 	for _, unary := range of.Methods {
 		method := "/" + of.ServiceName + "/" + unary.MethodName
 		b.rpcs = append(b.rpcs, rpc{method, func(stream grpc.ServerStream) error {
-			intercept := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-				return answerUnary(ctx, request, info, func(ctx context.Context, request any) (any, error) {
-					return admission.unary(ctx, request, info, handle)
-				})
-			}
-			reply, err := unary.Handler(handler, stream.Context(), stream.RecvMsg, intercept)
+			reply, err := unary.Handler(handler, stream.Context(), stream.RecvMsg, admission.unary)
 			if err != nil {
 				return err
 			}
@@ -88,9 +83,7 @@ func (b *switchboard) RegisterService(of *grpc.ServiceDesc, handler any) {
 	for _, streaming := range of.Streams {
 		info := &grpc.StreamServerInfo{FullMethod: "/" + of.ServiceName + "/" + streaming.StreamName}
 		b.rpcs = append(b.rpcs, rpc{info.FullMethod, func(stream grpc.ServerStream) error {
-			return answerStream(handler, stream, info, func(handler any, stream grpc.ServerStream) error {
-				return admission.stream(handler, stream, info, streaming.Handler)
-			})
+			return admission.stream(handler, stream, info, streaming.Handler)
 		}})
 	}
 }
