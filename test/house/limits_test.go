@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +19,28 @@ const limitsPage = "docs/limits.md"
 
 var (
 	limitRow   = regexp.MustCompile(`(?m)^\|[^|\n]+\| ([0-9][0-9,]*)( [A-Za-z]+)?[^|\n]*\| (\[.+\)) \|$`)
+	callerRow  = regexp.MustCompile(`(?m)^\|[^|\n]+\| ([^|\n]+) \|[^|\n]+\|[^|\n]+\| (\[.+\)) \|$`)
 	limitLink  = regexp.MustCompile("\\[`(\\w+)`\\]\\(\\.\\./([^)]+)\\)")
 	namesLimit = regexp.MustCompile(`^(most|longest|largest|Most|Longest|Largest|max|Max)[A-Z]\w*$`)
 )
+
+// limited are the folders in which each limit has a row of the page, or a reason for none.
+var limited = []string{"service", "recipes", "internal/budget", "internal/httpconns"}
+
+// waysToWrite are those of a number, of bytes and of time among them.
+func waysToWrite(value int64) []string {
+	ways := []string{strconv.FormatInt(value, 10)}
+	for _, unit := range []struct {
+		of   int64
+		name string
+	}{{1 << 10, "KiB"}, {1 << 20, "MiB"}, {1e9, "s"}} {
+		if value%unit.of == 0 {
+			ways = append(ways, strconv.FormatInt(value/unit.of, 10)+" "+unit.name)
+		}
+	}
+
+	return ways
+}
 
 // units are what a value on the page is counted in; without any of them, one by one.
 var units = map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "seconds": 1e9, "minutes": 60e9, "hours": 3600e9}
@@ -37,6 +57,8 @@ var inner = map[string]string{
 	"mostAtDisk":     "threads that wait for the disk of the state directory; further leases wait for them",
 	"mostLosses":     "holds that were lost, as far as a process remembers when: beyond that, a delay is counted anew",
 	"mostPassed":     "writes of a new directory so that its version passes that of the one before it",
+	"longestBreak":   "how long a connection that is read slowly waits at a time",
+	"longestHeaders": "headers over HTTP, as many as over gRPC",
 	"largestBlock":   "numbers reserved ahead of RELAXED callers",
 	"MostBytes":      "bounds what a Commit and a value may have, with room for what goes with them",
 	"mostClearings":  "how often a deletion begins anew when others overtake it",
@@ -68,6 +90,17 @@ func TestThePageOfLimitsTellsEachAsItIs(t *testing.T) {
 		}
 	}
 
+	for _, row := range callerRow.FindAllStringSubmatch(read(t, limitsPage), -1) {
+		for _, link := range limitLink.FindAllStringSubmatch(row[2], -1) {
+			told[link[1]] = true
+			value, is := limitsIn(t, link[2], read(t, link[2]))[link[1]]
+
+			if written := regexp.MustCompile(`(^|[^\w.])(` + strings.Join(waysToWrite(value), "|") + `)($|[^\w])`); !is || !written.MatchString(row[0]) {
+				t.Errorf("%s does not say %d, which is %s in %s: %s", limitsPage, value, link[1], link[2], row[0])
+			}
+		}
+	}
+
 	if len(told) == 0 {
 		t.Fatalf("%s tells no limit: this test would prove nothing", limitsPage)
 	}
@@ -75,7 +108,7 @@ func TestThePageOfLimitsTellsEachAsItIs(t *testing.T) {
 	there := map[string]bool{}
 
 	for _, file := range files(t, ".go") {
-		if folder := path.Dir(file.path); file.isTest() || folder != "service" && folder != "recipes" {
+		if folder := path.Dir(file.path); file.isTest() || !slices.Contains(limited, folder) {
 			continue
 		}
 
