@@ -421,7 +421,7 @@ func TestACandidateIsEndedByAnOperator(t *testing.T) {
 		view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 		s.must(err)
 		for i, of := range []*holdv1.Contender{view.GetView().GetWaiters()[0], view.GetView().GetHolders()[0]} {
-			_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetToken()})
+			_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: of.GetToken(), Reason: "stuck"})
 			same(t, "Break", outcome(err), "OK")
 			all[1-i].comesTo("Aborted LOCK_BROKEN")
 		}

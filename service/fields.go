@@ -36,6 +36,14 @@ func parseText(field, value string, longest int) error {
 	return nil
 }
 
+// parseRequired checks a field that people read and that says something.
+func parseRequired(field, value string, longest int) error {
+	if strings.TrimSpace(value) == "" {
+		return invalid(field, value, fmt.Sprintf("1 to %d bytes, not only spaces", longest))
+	}
+	return parseText(field, value, longest)
+}
+
 // parseAbout checks what a caller says about itself.
 func parseAbout(owner string, metadata map[string]string) (recipes.About, error) {
 	if err := parseText("owner", owner, longestOwner); err != nil {

@@ -176,7 +176,7 @@ func TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1], Reason: "stuck"})
 		s.must(err)
 		same(t, "before the place is removed", <-removed, "1 ended 10 LOCK_BROKEN")
 	})
@@ -195,7 +195,7 @@ func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 		broken := make(chan error, 2)
 		for id, lock := range map[uint64]string{1: "orders", 2: "stock"} {
 			go func() {
-				_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[id]})
+				_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[id], Reason: "stuck"})
 				broken <- err
 			}()
 		}
@@ -255,7 +255,7 @@ func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 	}
 	broken := make(chan error, 1)
 	go func() {
-		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1], Reason: "stuck"})
 		broken <- err
 	}()
 	<-ended

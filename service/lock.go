@@ -78,7 +78,7 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 	if request.GetFencingToken() <= 0 {
 		return nil, invalid("fencing_token", strconv.FormatInt(request.GetFencingToken(), 10), "a hold's, from Get: larger than 0")
 	}
-	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
+	if err := parseRequired("reason", request.GetReason(), longestReason); err != nil {
 		return nil, err
 	}
 	forceAfter, err := parseDuration("force_after", request.GetForceAfter(), 0, longestGrace)

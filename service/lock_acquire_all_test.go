@@ -126,7 +126,7 @@ func TestWhateverEndsOneOfSeveralLocksEndsAll(t *testing.T) {
 		_, err := s.callers.Revoke(s.context(), &lockv1.RevokeRequest{Name: "stock", Reason: "please"})
 		same(t, "Revoke", outcome(err), "OK")
 		all.sees("asked: please")
-		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: all.tokens["orders"]})
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: all.tokens["orders"], Reason: "stuck"})
 		same(t, "Break", outcome(err), "OK")
 		all.sees("Aborted LOCK_BROKEN")
 		same(t, "check", s.checked(s.callers, all.hold), "LOCK_BROKEN")

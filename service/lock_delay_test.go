@@ -38,7 +38,7 @@ func TestADelayFollowsEveryEndButTheHoldersOwn(t *testing.T) {
 			s.must(err)
 		}, true},
 		{"it is broken", func(s *scene, held *acquiring, _ *opening) {
-			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token})
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck"})
 			s.must(err)
 		}, true},
 		{"it is revoked", func(s *scene, _ *acquiring, _ *opening) {

@@ -2,8 +2,11 @@ package service_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/status"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -109,9 +112,9 @@ func TestBreakEndsTheHoldAndAnswersWhenItIsGone(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {
 		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
-		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1, Reason: "stuck"})
 		same(t, "Break with a wrong token", outcome(err), "FailedPrecondition FENCING_TOKEN_MISMATCH")
-		response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
+		response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token, Reason: "stuck"})
 		s.must(err)
 		same(t, "forced", response.GetForced(), false)
 		same(t, "contenders", s.contenders("orders"), 0)
@@ -129,7 +132,7 @@ func TestBreakEndsAWaiterToo(t *testing.T) {
 		view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 		s.must(err)
 		token := view.GetView().GetWaiters()[0].GetToken()
-		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token})
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token, Reason: "stuck"})
 		s.must(err)
 		b.sees("Aborted LOCK_BROKEN")
 	})
@@ -143,7 +146,7 @@ func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
 		node, err := s.ensemble.memory.Read(path)
 		s.must(err)
 		response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
-			Name: "orders", FencingToken: node.Czxid, ForceAfter: lasting(10 * time.Millisecond),
+			Name: "orders", FencingToken: node.Czxid, Reason: "stuck", ForceAfter: lasting(10 * time.Millisecond),
 		})
 		s.must(err)
 		same(t, "forced", response.GetForced(), true)
@@ -212,7 +215,7 @@ func TestAPlaceThatIsGoneEndsItsStreamAtOnceThoughItsSessionMayBeOverToo(t *test
 func TestOperatorMethodsAreForOperators(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	_, err := s.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
+	_, err := s.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1, Reason: "stuck"})
 	same(t, "Break", outcome(err), "PermissionDenied OPERATOR_ONLY")
 	_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Grace: lasting(0)})
 	same(t, "Revoke with a grace", outcome(err), "PermissionDenied OPERATOR_ONLY")
@@ -220,6 +223,24 @@ func TestOperatorMethodsAreForOperators(t *testing.T) {
 	same(t, "Break of no token", outcome(err), "InvalidArgument INVALID_FIELD fencing_token")
 	_, err = s.operators.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Grace: lasting(25 * time.Hour)})
 	same(t, "Revoke with too long a grace", outcome(err), "InvalidArgument INVALID_FIELD grace")
+}
+
+func TestABreakNeedsAReasonAndWritesNothingWithoutOne(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	place := "/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]
+	before, err := s.ensemble.memory.Read(place)
+	s.must(err)
+	for reason, rule := range map[string]string{"": "1 to 256 bytes, not only spaces", " \u00a0": "1 to 256 bytes, not only spaces", "a\nb": "no control characters"} {
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token, Reason: reason, ForceAfter: lasting(0)})
+		same(t, "Break", outcome(err), "InvalidArgument INVALID_FIELD reason")
+		same(t, "message", status.Convert(err).Message(), fmt.Sprintf("INVALID_FIELD: invalid field: reason is %q: %s", reason, rule))
+	}
+	after, err := s.ensemble.memory.Read(place)
+	s.must(err)
+	same(t, "version of the place", after.Version, before.Version)
+	same(t, "Check", s.checked(s.callers, a.hold), "held")
 }
 
 func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
@@ -279,7 +300,7 @@ func TestEveryDeliberateEndComesBeforeTheHandOver(t *testing.T) {
 			return err
 		}, "OK", "RELEASED"},
 		"Break": {func(s *scene, a *acquiring) error {
-			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token, Reason: "stuck"})
 			return err
 		}, "Aborted LOCK_BROKEN", "LOCK_BROKEN"},
 		"Revoke": {func(s *scene, a *acquiring) error {

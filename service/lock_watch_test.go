@@ -124,7 +124,7 @@ func TestViewsSayThatTheEnsembleCannotBeReached(t *testing.T) {
 		same(t, "List", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
 		_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders"})
 		same(t, "Revoke", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
-		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1, Reason: "stuck"})
 		same(t, "Break", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
 	})
 }

@@ -67,7 +67,7 @@ var forcedEnds = map[string]struct {
 }{
 	"Break": {func(s *scene, _ *opening, held *acquiring) error {
 		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
-			Name: "orders", FencingToken: held.token, ForceAfter: lasting(time.Hour),
+			Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour),
 		})
 		return err
 	}, "LOCK_BROKEN"},
@@ -191,7 +191,7 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 			if test.leave {
 				leave()
 			}
-			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, ForceAfter: lasting(time.Hour)})
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour)})
 			s.must(err)
 			if kept := time.Since(began); kept < 2500*time.Millisecond {
 				t.Errorf("the place was kept for %v", kept)
@@ -260,7 +260,7 @@ func TestWhoCancelsBecauseItsHoldHasEndedIsWaitedFor(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // until the sidecar has seen it
 		close(ends.cancelled)
 	}()
-	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, ForceAfter: lasting(time.Hour)})
+	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour)})
 	s.must(err)
 	s.awaitContenders("orders", 0)
 	if left := time.Until(counts); left > 0 {
@@ -370,7 +370,7 @@ func TestCheckDoesNotOvertakeTheEndOfAHold(t *testing.T) {
 		checked := make(chan string, 1)
 		go func() { checked <- s.checked(s.callers, held.hold) }()
 		<-asked
-		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token})
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck"})
 		s.must(err)
 		close(answer)
 		same(t, "Check", <-checked, "LOCK_BROKEN")

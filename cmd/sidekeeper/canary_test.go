@@ -141,7 +141,7 @@ func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
 	told(err)
 	_, err = thief.Acquire(ctx, "bad//name", sidekeeper.LockOptions{})
 	told(err)
-	_, err = thief.Break(ctx, "drained", 1, sidekeeper.BreakOptions{})
+	_, err = thief.Break(ctx, "drained", 1, sidekeeper.BreakOptions{Reason: "stuck"})
 	told(err)
 	_, err = thief.Config().Get(ctx, "denied")
 	told(err)

@@ -42,11 +42,14 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	var token int64
 	var forceAfter time.Duration
 	command := &cobra.Command{
-		Use: "break NAME --token N", Short: "End exactly the hold with this fencing token (operators' socket)",
+		Use: "break NAME --token N --reason TEXT", Short: "End exactly the hold with this fencing token (operators' socket)",
 		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
 				return exit.UsageError(errors.New("--token is required: take it from `sidekeeper lock show " + args[0] + "`"))
+			}
+			if options.Reason == "" {
+				return exit.UsageError(errors.New("--reason is required: it says why, to the holder and in the audit"))
 			}
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter
@@ -55,7 +58,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().Int64Var(&token, "token", 0, "the hold's fencing token")
-	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder")
+	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder and the audit")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
 		"how long to wait for the holder's sidecar before removing it from outside (default: until its lease must have expired)")
 	return command

@@ -128,7 +128,7 @@ func TestEveryCallerIsAnOperator(t *testing.T) {
 	s := serve(t, Options{})
 	held := s.acquire("orders")
 	held.sees("granted")
-	_, err := s.locks.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token})
+	_, err := s.locks.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck"})
 	must(t, err)
 	held.sees("Aborted LOCK_BROKEN")
 }

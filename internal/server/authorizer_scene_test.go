@@ -246,7 +246,7 @@ func lockAskings() []asking {
 			return &lockv1.RevokeRequest{Name: n, Grace: noTime}
 		})),
 		asOperator("", about(lockv1.LockService_Break_FullMethodName, func(n string) *lockv1.BreakRequest {
-			return &lockv1.BreakRequest{Name: n, FencingToken: 1 << 60, ForceAfter: noTime}
+			return &lockv1.BreakRequest{Name: n, FencingToken: 1 << 60, Reason: "stuck", ForceAfter: noTime}
 		})),
 		about(lockv1.LockService_Get_FullMethodName, func(n string) *lockv1.GetRequest { return &lockv1.GetRequest{Name: n} }),
 		{method: lockv1.LockService_Explain_FullMethodName, whole: true, about: func(string) proto.Message {

@@ -243,7 +243,7 @@ func TestAHoldThatIsBrokenWhileItsSidecarIsAwayEndsWhenItIsBack(t *testing.T) {
 	broken := make(chan error, 1)
 	go func() {
 		_, err := other.operators.Break(context.Background(), &lockv1.BreakRequest{
-			Name: name, FencingToken: held.GetFencingToken(), ForceAfter: durationpb.New(time.Minute),
+			Name: name, FencingToken: held.GetFencingToken(), Reason: "stuck", ForceAfter: durationpb.New(time.Minute),
 		})
 		broken <- err
 	}()

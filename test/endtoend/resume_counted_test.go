@@ -147,7 +147,7 @@ func TestACallerIsToldWhatItHasLostBeforeItIsToldOfItsLease(t *testing.T) {
 	r.killed.kill()
 	go func() {
 		_, _ = other.operators.Break(t.Context(), &lockv1.BreakRequest{
-			Name: r.name, FencingToken: r.held.GetFencingToken(), ForceAfter: durationpb.New(time.Minute),
+			Name: r.name, FencingToken: r.held.GetFencingToken(), Reason: "stuck", ForceAfter: durationpb.New(time.Minute),
 		})
 	}()
 	await(t, "the mark", patient, after(300*time.Millisecond))

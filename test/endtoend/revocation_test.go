@@ -89,7 +89,7 @@ func TestBreakEndsExactlyThatHold(t *testing.T) {
 		request := &lockv1.BreakRequest{Name: name, FencingToken: holder.granted(t).token, Reason: "stuck"}
 		_, err := b.locks.Break(t.Context(), request)
 		expect(t, "PermissionDenied OPERATOR_ONLY", err)
-		_, err = b.operators.Break(t.Context(), &lockv1.BreakRequest{Name: name, FencingToken: request.GetFencingToken() - 1})
+		_, err = b.operators.Break(t.Context(), &lockv1.BreakRequest{Name: name, FencingToken: request.GetFencingToken() - 1, Reason: "stuck"})
 		expect(t, "FailedPrecondition FENCING_TOKEN_MISMATCH", err)
 		if !holder.isOpen() {
 			t.Fatalf("the wrong token ended the hold with %s", holder.end)
@@ -112,7 +112,7 @@ func TestBreakEndsExactlyThatHold(t *testing.T) {
 		holder, waiter := pair(t, c, b, name)
 		c.freeze()
 		answer, err := b.operators.Break(t.Context(), &lockv1.BreakRequest{
-			Name: name, FencingToken: holder.granted(t).token, ForceAfter: durationpb.New(500 * time.Millisecond),
+			Name: name, FencingToken: holder.granted(t).token, Reason: "stuck", ForceAfter: durationpb.New(500 * time.Millisecond),
 		})
 		must(t, err)
 		if !answer.GetForced() {

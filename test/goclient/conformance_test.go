@@ -532,7 +532,7 @@ var doing = map[string]func(*stage, step){
 		defer cancel()
 		view, err := operator.Get(ctx, of.Lock)
 		must(s.t, err)
-		_, err = operator.Break(ctx, of.Lock, view.Holders[0].FencingToken, sidekeeper.BreakOptions{})
+		_, err = operator.Break(ctx, of.Lock, view.Holders[0].FencingToken, sidekeeper.BreakOptions{Reason: "stuck"})
 		s.ended(of, err)
 	},
 	"run": func(s *stage, of step) {

@@ -158,7 +158,7 @@ func (c *Client) Revoke(ctx context.Context, name string, options RevokeOptions)
 
 // BreakOptions say how to end a hold.
 type BreakOptions struct {
-	Reason     string         // for the holder
+	Reason     string         // required: why, for the holder and the audit
 	ForceAfter *time.Duration // how long it is left to the holder's sidecar; nil, until its lease must have expired
 }
 

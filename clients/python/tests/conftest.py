@@ -93,7 +93,7 @@ class Sidecar:
         with grpc.insecure_channel(self.address, options=[("grpc.default_authority", "localhost")]) as channel:
             locks = lock_pb2_grpc.LockServiceStub(channel)
             holder = locks.Get(lock_pb2.GetRequest(name=lock), timeout=PATIENT).view.holders[0]
-            locks.Break(lock_pb2.BreakRequest(name=lock, fencing_token=holder.token), timeout=within)
+            locks.Break(lock_pb2.BreakRequest(name=lock, fencing_token=holder.token, reason="stuck"), timeout=within)
 
     def has_exited(self) -> bool:
         """Whether it has ended, by itself or because it was told to."""

@@ -128,7 +128,7 @@ export class Sidecar {
   async break(lock: string, within: number): Promise<void> {
     const { view } = await call(this.locks.get, { name: lock });
     const fencingToken = view?.holders[0]?.token ?? 0n;
-    await call(this.locks.break, { name: lock, fencingToken, reason: "", forceAfter: undefined }, within);
+    await call(this.locks.break, { name: lock, fencingToken, reason: "stuck", forceAfter: undefined }, within);
   }
 
   /** Whether it has ended, by itself or because it was told to. */

@@ -36,6 +36,6 @@ func (c *caller) overrule(ctx context.Context) error {
 		return err
 	}
 	token := answer.GetView().GetHolders()[0].GetToken()
-	_, err = locks.Break(ctx, &lockv1.BreakRequest{Name: name, FencingToken: token})
+	_, err = locks.Break(ctx, &lockv1.BreakRequest{Name: name, FencingToken: token, Reason: "stuck"})
 	return err
 }

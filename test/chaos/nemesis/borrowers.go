@@ -100,7 +100,7 @@ func (s *scene) operate(do func(lockv1.LockServiceClient)) error {
 
 // end fails where the hold has ended by itself, or a sidecar is away: there are other strikes.
 func (s *scene) end(ctx context.Context, locks lockv1.LockServiceClient, victim *prey) {
-	breaking := &lockv1.BreakRequest{Name: victim.lock, FencingToken: victim.token}
+	breaking := &lockv1.BreakRequest{Name: victim.lock, FencingToken: victim.token, Reason: "stuck"}
 	switch s.dice.IntN(7) {
 	case 0:
 		breaking.ForceAfter = durationpb.New(s.between(0, s.Timeout/8))

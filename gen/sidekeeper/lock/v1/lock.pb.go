@@ -1196,7 +1196,7 @@ type BreakRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The hold's fencing token, from Get: larger than 0.
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters.
+	// Required. Why, for the holder and the audit: 1 to 256 bytes of UTF-8 without control characters, not only spaces.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;
 	// omitted, until its lease must have expired: a tick after the session timeout stored in its node, or, for

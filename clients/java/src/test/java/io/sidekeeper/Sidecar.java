@@ -182,7 +182,11 @@ final class Sidecar implements AutoCloseable {
           var view = stub.get(GetRequest.newBuilder().setName(lock).build()).getView();
           long token = view.getHolders(0).getToken();
           return stub.break_(
-              BreakRequest.newBuilder().setName(lock).setFencingToken(token).build());
+              BreakRequest.newBuilder()
+                  .setName(lock)
+                  .setFencingToken(token)
+                  .setReason("stuck")
+                  .build());
         });
   }
 
