@@ -41,7 +41,7 @@ func leaseRow(lease *leasev1.Lease) []string {
 		return word
 	})
 	return []string{
-		show.Printable(lease.GetOwner()), show.Printable(lease.GetIdentity()), show.Enum(lease.GetState()), show.Age(lease.GetAge()),
+		show.Owner(lease.GetOwner()), show.Printable(lease.GetIdentity()), show.Enum(lease.GetState()), show.Age(lease.GetAge()),
 		show.Age(lease.GetValidFor()), show.Age(lease.GetTtl()), show.Printable(strings.Join(holds, ", ")), show.Metadata(lease.GetMetadata()),
 	}
 }

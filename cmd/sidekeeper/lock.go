@@ -110,7 +110,7 @@ func aboutColumns(c *holdv1.Contender) []string {
 		notes = append(notes, "not Sidekeeper's")
 	}
 	return []string{
-		show.Printable(c.GetOwner()), show.Printable(c.GetIdentity()), show.Age(c.GetAge()), show.Metadata(c.GetMetadata()),
+		show.Owner(c.GetOwner()), show.Printable(c.GetIdentity()), show.Age(c.GetAge()), show.Metadata(c.GetMetadata()),
 		strings.Join(notes, ", "),
 	}
 }

@@ -96,7 +96,7 @@ func partyRow(lock, state string) func(*sidekeeper.Party) []string {
 func linkWords(link *sidekeeper.Link) string {
 	who := "lease " + show.Printable(link.Lease)
 	if link.Owner != "" {
-		who = show.Printable(link.Owner) + " (" + who + ")"
+		who = show.Owner(link.Owner) + " (" + who + ")"
 	}
 	return who + " waits for " + show.Printable(link.WaitsFor)
 }

@@ -24,6 +24,7 @@ func TestAnExplanationNamesEachLockAndWhoWaitsInACircle(t *testing.T) {
 		}, {Name: "stock"}},
 		Cycles: [][]*sidekeeper.Link{{
 			{Owner: "billing", Lease: "0123abcd", WaitsFor: "stock"}, {Lease: "89ef0123", WaitsFor: "orders"},
+			{Owner: "billing (lease 0123abcd)", Lease: "7", WaitsFor: "rent"},
 		}},
 		Incomplete: true,
 	}
@@ -36,7 +37,7 @@ orders  held     0123abcd  billing  -         12s  stock      usually held for 1
 orders  waiting  -         -        -         1s   -          not Sidekeeper's
 orders  waiting  -         -        -         -    -          2 more
 stock   free     -         -        -         -    -
-circle: billing (lease 0123abcd) waits for stock, lease 89ef0123 waits for orders
+circle: billing (lease 0123abcd) waits for stock, lease 89ef0123 waits for orders, "billing (lease 0123abcd)" (lease 7) waits for rent
 there is more than is shown
 `
 	if shown.String() != want {

@@ -56,7 +56,7 @@ func memberRow(member *membershipv1.Member) []string {
 		about, notes = show.Printable(member.GetText()), "not Sidekeeper's"
 	}
 	return []string{
-		show.Printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), show.Printable(member.GetOwner()),
+		show.Printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), show.Owner(member.GetOwner()),
 		show.Printable(member.GetIdentity()), show.Age(member.GetAge()), about, notes,
 	}
 }

@@ -60,6 +60,16 @@ func Printable(words string) string {
 	return words
 }
 
+// Owner shows what a caller calls itself, beside what the sidecar knows of it. An owner that could be read as both stands in quotes.
+func Owner(owner string) string {
+	if strings.Contains(owner, "  ") || strings.ContainsFunc(owner, isBracket) {
+		return strconv.Quote(owner)
+	}
+	return Printable(owner)
+}
+
+func isBracket(r rune) bool { return unicode.In(r, unicode.Ps, unicode.Pe) }
+
 // Metadata writes keys and values in one cell.
 func Metadata(metadata map[string]string) string {
 	pairs := make([]string, 0, len(metadata))

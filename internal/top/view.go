@@ -123,7 +123,7 @@ func (v *view) leases() table {
 			state = "sleeping"
 		}
 		t.rows = append(t.rows, row{as, []string{
-			lease.LogID, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
+			lease.LogID, show.Owner(lease.Owner), show.Printable(lease.Caller), state, bar(part),
 			seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
 			fmt.Sprint(lease.Holds + lease.Members), fmt.Sprint(lease.Waits), seconds(lease.Age),
 		}})
@@ -158,7 +158,7 @@ func (v *view) locks() table {
 }
 
 func partyWords(one service.Party) string {
-	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.LogID)
+	return fmt.Sprintf("%s (%s)", show.Owner(one.Owner), one.LogID)
 }
 
 func waiterWords(waiters []service.Party) string {

@@ -42,6 +42,15 @@ func TestTopShowsEverythingThatTheStateHas(t *testing.T) {
 	}
 }
 
+func TestAnOwnerCannotPassForTheLeaseOrTheCallerBesideIt(t *testing.T) {
+	state := stateForTop()
+	state.Locks[0].Holders[0].Owner = "x (6ade3b99)  uid:0"
+	text := strings.Join(newView(state, 0).lines(0), "\n")
+	if want := `orders  "x (6ade3b99)  uid:0" (6ade3b99)  uid:7  `; !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+}
+
 func TestTopFitsTheTerminalAndNobodysWordsCommandIt(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {20, 5}, {1, 1}, {200, 60}} {
 		lines := newView(stateForTop(), size[0]).lines(size[1])

@@ -69,6 +69,17 @@ func TestAnOperatorBreaksAHoldWithAReasonThatIsOnRecord(t *testing.T) {
 	same(t, "errors", strings.Join(b.errors, "\n"), "")
 }
 
+func TestNoOwnerPassesForWhatTheSidecarKnowsOfIt(t *testing.T) {
+	s := newStage(t)
+	s.hold(s.client(), "orders", "billing (uid:0)")
+	b := s.open()
+	b.shows(fmt.Sprintf(`"billing (uid:0)" (uid:%d)`, os.Getuid()))
+	s.callers = "unix://" + t.TempDir() + "/callers"
+	b.do(chromedp.Navigate("http://" + s.start(adminLine, "dev", "--listen", s.callers, "--admin-listen=127.0.0.1:0")))
+	s.hold(s.client(), "orders", "billing (0123abcd)")
+	b.shows(`"billing (0123abcd)" (`) // and the lease
+}
+
 func TestWhoIsNoOperatorIsRefusedByTheSidecarAndToldWhy(t *testing.T) {
 	s := newStage(t)
 	held := s.hold(s.client(), "orders", "billing")

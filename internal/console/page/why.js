@@ -2,7 +2,7 @@
 import { again, call, Refusal } from "./api.js";
 import { notes } from "./kinds.js";
 import { List } from "./list.js";
-import { age, element, seconds, time, visible, who } from "./words.js";
+import { age, element, named, seconds, time, visible, who } from "./words.js";
 
 const lease = (one) => (one.lease ? ` (lease ${visible(one.lease)})` : "");
 
@@ -49,7 +49,7 @@ function show(explained, { circles, usual, list }) {
   list.show(rows);
 }
 
-const link = (one) => `${visible(one.owner)}${lease(one)} waits for ${visible(one.waitsFor)}`;
+const link = (one) => `${named(one.owner)}${lease(one)} waits for ${visible(one.waitsFor)}`;
 
 function linesOf({ name, usualHold, waitersOmitted }) {
   const lines = [];

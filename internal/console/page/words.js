@@ -14,6 +14,9 @@ export function element(name, attributes = {}, ...content) {
 export const visible = (words) =>
   !words ? "–" : words.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
+// named is what a caller calls itself, beside what the sidecar knows of it. An owner that could be read as both stands in quotes.
+export const named = (owner) => visible(/[\p{Ps}\p{Pe}]/u.test(owner) ? JSON.stringify(owner) : owner);
+
 // seconds reads a duration of JSON, such as "1.5s".
 export const seconds = (duration) => (duration ? Number(duration.slice(0, -1)) : 0);
 
@@ -35,6 +38,6 @@ export function stamped(view = {}) {
 export const age = (one) => time(seconds(one.age) + (one.at === undefined ? 0 : (performance.now() - one.at) / 1000));
 
 // who is a caller as it calls itself, and as the sidecar knows it.
-export const who = (one) => visible(one.owner) + (one.identity ? ` (${visible(one.identity)})` : "");
+export const who = (one) => named(one.owner) + (one.identity ? ` (${visible(one.identity)})` : "");
 
 export const pairs = (metadata) => Object.entries(metadata ?? {}).sort().map(([key, value]) => `${visible(key)}=${visible(value)}`).join(", ");

@@ -20,6 +20,9 @@ function cell(content, className) {
 const visible = (words) =>
   words === "" ? "–" : words.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
+// named is what a caller calls itself, beside what the sidecar knows of it. An owner that could be read as both stands in quotes.
+const named = (owner) => visible(/[\p{Ps}\p{Pe}]/u.test(owner) ? JSON.stringify(owner) : owner);
+
 function time(seconds) {
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 1) return `${(seconds * 1e3).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
@@ -69,7 +72,7 @@ function leases(state) {
   more("leases-more", state.leases.length, state.counts.leases, "");
 }
 
-const party = (one) => `${visible(one.owner)} (${one.lease})`;
+const party = (one) => `${named(one.owner)} (${one.lease})`;
 
 function lines(parties, words, most) {
   const all = element("div");
