@@ -40,7 +40,10 @@ var (
 // Sessions asks the servers for the sessions of the ensemble, whoever's they are. unheard says which server did not answer what; an error
 // means that none did.
 func Sessions(ctx context.Context, ensemble Ensemble, settings Settings) (all []Session, unheard []string, _ error) {
-	s := &sessions{ensemble: ensemble, known: map[string]*Session{}}
+	return (&sessions{ensemble: ensemble, known: map[string]*Session{}, compare: strings.Compare}).all(ctx, settings)
+}
+
+func (s *sessions) all(ctx context.Context, settings Settings) (all []Session, unheard []string, _ error) {
 	for _, server := range settings.Servers {
 		if s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) }) {
 			s.ask(ctx, server, "dump", s.dump)
@@ -50,6 +53,7 @@ func Sessions(ctx context.Context, ensemble Ensemble, settings Settings) (all []
 		return nil, nil, s.silence()
 	}
 	for _, session := range s.known {
+		session.Nodes = s.distinct(session.Nodes)
 		all = append(all, *session)
 	}
 	slices.SortFunc(all, func(a, b Session) int {
@@ -57,6 +61,12 @@ func Sessions(ctx context.Context, ensemble Ensemble, settings Settings) (all []
 	})
 	_ = recipes.EachOf(len(all), func(i int) error { s.owners(ctx, &all[i], settings.Root); return nil })
 	return all, s.unheard, nil
+}
+
+// distinct sorts the words, and leaves each of them there once. Looking for each among all others would take hours for a million nodes.
+func (s *sessions) distinct(words []string) []string {
+	slices.SortFunc(words, s.compare)
+	return slices.CompactFunc(words, func(a, b string) bool { return s.compare(a, b) == 0 })
 }
 
 // WatchesOf asks the servers who watches which node, the most watched first.
@@ -86,7 +96,8 @@ func WatchesOf(ctx context.Context, ensemble Ensemble, settings Settings) (all [
 type sessions struct {
 	ensemble Ensemble
 	known    map[string]*Session
-	heard    int // answers
+	compare  func(a, b string) int // of nodes and of owners
+	heard    int                   // answers
 	unheard  []string
 }
 
@@ -137,7 +148,7 @@ func (s *sessions) dump(answer string) {
 		path, isPath := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t/")
 		match := sessionLine.FindStringSubmatch(line)
 		switch {
-		case isPath && last != nil && !slices.Contains(last.Nodes, "/"+path):
+		case isPath && last != nil:
 			last.Nodes = append(last.Nodes, "/"+path)
 		case match != nil:
 			last = s.session(match[1])
@@ -168,7 +179,6 @@ func (s *sessions) watches(answer string, watchers map[string]map[string]bool) {
 
 // owners reads whom a session's nodes name, of those that lie below the root.
 func (s *sessions) owners(ctx context.Context, session *Session, root string) {
-	slices.Sort(session.Nodes)
 	for _, path := range session.Nodes {
 		if !strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/") {
 			continue
@@ -177,8 +187,9 @@ func (s *sessions) owners(ctx context.Context, session *Session, root string) {
 		var told struct {
 			Owner string `json:"owner"`
 		}
-		if err == nil && json.Unmarshal(node.Data, &told) == nil && told.Owner != "" && !slices.Contains(session.Owners, told.Owner) {
+		if err == nil && json.Unmarshal(node.Data, &told) == nil && told.Owner != "" {
 			session.Owners = append(session.Owners, told.Owner)
 		}
 	}
+	session.Owners = s.distinct(session.Owners)
 }
