@@ -44,6 +44,9 @@ func (p *Pattern) change(shown pod, namespace string, check Check) (operations [
 	if p.RootPerNamespace != "" && namespace == "" {
 		return nil, "", refuse("the pod's namespace", "", "its root is that of its namespace")
 	}
+	if p.RootPerNamespace != "" && slices.Contains(layout, namespace) {
+		return nil, "", refuse("the pod's namespace", namespace, "its root would lie inside the data of sidecars with the root "+p.RootPerNamespace)
+	}
 	existing := shown.sidecar()
 	if existing != nil && shown.annotations()[injectedAnnotation] != "true" {
 		return nil, "the pod has a container named " + sidecarName + " of its own: nothing was injected", nil

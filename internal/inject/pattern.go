@@ -87,6 +87,9 @@ func (p *Pattern) validate(check Check) error {
 // rootSetting is the flag that says below which path all data are; those that say so of some end with it.
 const rootSetting = "root"
 
+// layout are the directories that a sidecar has below its root.
+var layout = []string{"agreements", "barriers", "config", "groups", "locks", "queues", "semaphores", "sequences", "waits"}
+
 // ofNamespace are the settings that a pod's namespace decides.
 func (p *Pattern) ofNamespace(namespace string) map[string]string {
 	if p.RootPerNamespace == "" {

@@ -103,6 +103,8 @@ func TestANamespaceHasARootOfItsOwnThatNoPodChooses(t *testing.T) {
 		{"shop", `, "sidekeeper.io/session-timeout": "20s"`, `"--root=/all/shop","--session-timeout=20s"`},
 		{"shop", `, "sidekeeper.io/root": "/all/cart"`, "annotation sidekeeper.io/root: there is no such one"},
 		{"", "", `the pod's namespace is ""`},
+		{"locks", "", `the pod's namespace is "locks": its root would lie inside the data of sidecars with the root /all`},
+		{"locks-2", "", `"--root=/all/locks-2"`},
 	} {
 		metadata := strings.Replace(podWith(asks+c.annotations, ""), `"metadata": {`, `"metadata": {"namespace": "elsewhere", `, 1)
 		patch, _, err := own.Patch([]byte(metadata), c.namespace, rooted)
