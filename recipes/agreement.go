@@ -52,6 +52,9 @@ const undecided Decision = "UNDECIDED"
 // late the others come, and a frozen coordinator keeps nobody waiting.
 type Agreements struct {
 	Path string
+
+	// Aborted is called whenever ABORT has been written, or may have been: then the error is ErrOutcomeUnknown. It may be nil.
+	Aborted func(error)
 }
 
 // A Proposal is what participants are to agree upon.
@@ -226,6 +229,9 @@ func (a Agreements) Abort(ctx context.Context, store Store, id string) (Decision
 func (a Agreements) decide(ctx context.Context, store Store, of Agreement, decision Decision, votes ...Guard) error {
 	of.Decision = decision
 	_, err := Guarded(store, votes).Commit(ctx, Set(a.node(of.ID), encode(of.agreementForm), of.node.Version))
+	if decision == DecisionAbort && a.Aborted != nil && (err == nil || errors.Is(err, ErrOutcomeUnknown)) {
+		a.Aborted(err)
+	}
 	if err == nil || isMoved(err) || errors.Is(err, ErrGuardLost) || errors.Is(err, ErrOutcomeUnknown) {
 		return store.CatchUp(ctx)
 	}

@@ -33,15 +33,17 @@ type agreementService struct {
 	services *Services
 }
 
-// parse checks the names in a request.
-func (a *agreementService) parse(request interface{ GetName() string }) (asked name, all recipes.Agreements, err error) {
+// parse checks the names in a request. The audit has it when the caller makes the outcome ABORT by whatever it asked for.
+func (a *agreementService) parse(ctx context.Context, request interface{ GetName() string }) (asked name, all recipes.Agreements, err error) {
 	if asked, err = parseName("name", request.GetName()); err != nil {
 		return asked, all, err
 	}
 	if of, one := request.(interface{ GetAgreement() string }); one {
 		_, err = parseSegment("agreement", of.GetAgreement())
 	}
-	return asked, recipes.Agreements{Path: directory{root: a.services.options.AgreementRoot}.flat(asked)}, err
+	all.Path = directory{root: a.services.options.AgreementRoot}.flat(asked)
+	all.Aborted = func(err error) { a.services.audit.wrote(caller.Of(ctx), kindAgreement, "abort", asked.text, err) }
+	return asked, all, err
 }
 
 func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ error) {
@@ -72,7 +74,7 @@ func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ er
 }
 
 func (a *agreementService) Begin(ctx context.Context, request *agreementv1.BeginRequest) (*agreementv1.BeginResponse, error) {
-	asked, all, err := a.parse(request)
+	asked, all, err := a.parse(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +88,18 @@ func (a *agreementService) Begin(ctx context.Context, request *agreementv1.Begin
 }
 
 func (a *agreementService) Abort(ctx context.Context, request *agreementv1.AbortRequest) (*agreementv1.AbortResponse, error) {
-	asked, all, err := a.parse(request)
+	asked, all, err := a.parse(ctx, request)
 	if err != nil {
 		return nil, err
 	}
+	all.Aborted = nil // the next line tells of it, whether it was decided before or not
 	decision, err := all.Abort(ctx, a.services.ensemble, request.GetAgreement())
 	a.services.audit.wrote(caller.Of(ctx), kindAgreement, "abort", asked.text, err)
 	return &agreementv1.AbortResponse{Decision: decided(decision)}, err
 }
 
 func (a *agreementService) Forget(ctx context.Context, request *agreementv1.ForgetRequest) (*agreementv1.ForgetResponse, error) {
-	asked, all, err := a.parse(request)
+	asked, all, err := a.parse(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (a *agreementService) Forget(ctx context.Context, request *agreementv1.Forg
 }
 
 func (a *agreementService) Await(request *agreementv1.AwaitRequest, stream grpc.ServerStreamingServer[agreementv1.AwaitResponse]) error {
-	_, all, err := a.parse(request)
+	_, all, err := a.parse(stream.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (a *agreementService) Await(request *agreementv1.AwaitRequest, stream grpc.
 }
 
 func (a *agreementService) Get(ctx context.Context, request *agreementv1.GetRequest) (*agreementv1.GetResponse, error) {
-	_, all, err := a.parse(request)
+	_, all, err := a.parse(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +165,7 @@ type voteRequest struct{ *agreementv1.VoteRequest }
 func (voteRequest) GetWaitTimeout() *durationpb.Duration { return nil }
 
 func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.ServerStreamingServer[agreementv1.VoteResponse]) error {
-	asked, all, err := a.parse(request)
+	asked, all, err := a.parse(stream.Context(), request)
 	if err != nil {
 		return err
 	}

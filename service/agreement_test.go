@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -176,6 +180,43 @@ func TestAVoteIsToldThatContactIsLostAndBack(t *testing.T) {
 		s.voting(s.callers, id, "b", "").sees("voted", "DECISION_COMMIT", "OK")
 		first.sees("DECISION_COMMIT", "OK")
 	})
+}
+
+func TestTheAuditTellsWhoMadeAnAgreementAbort(t *testing.T) {
+	t.Parallel()
+	for name, aborts := range map[string]func(s *scene, id string){
+		"Await behind the deadline": func(s *scene, id string) {
+			same(s.t, "await", s.awaits(s.callers, id), "DECISION_ABORT")
+		},
+		"Vote behind the deadline": func(s *scene, id string) {
+			s.voting(s.callers, id, "a", "").sees("voted", "DECISION_ABORT", "OK")
+		},
+		"a voter that leaves": func(s *scene, id string) {
+			leaving := s.voting(s.callers, id, "a", "")
+			leaving.sees("voted")
+			leaving.cancel()
+			leaving.sees("Canceled")
+		},
+		"Abort": func(s *scene, id string) {
+			_, err := s.callers.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
+			s.must(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			core, lines := observer.New(zap.InfoLevel)
+			virtually(t, func(t *testing.T, s *scene) {
+				id := s.begun(s.callers, "a", "b")
+				aborts(s, id)
+				synctest.Wait()
+				same(t, "await again", s.awaits(s.callers, id), "DECISION_ABORT")
+				told := lines.FilterMessage("write").FilterField(zap.String("action", "abort")).All()
+				same(t, "lines", len(told), 1)
+				fields := told[0].ContextMap()
+				same(t, "line", fmt.Sprint(fields["caller"], " ", fields["kind"], " ", fields["name"], " ", fields["outcome"]), "tcp:loopback agreement transfers OK")
+			}, func(o *service.Options) { o.Audit = zap.New(core) })
+		})
+	}
 }
 
 // manyBytes are names of 200 bytes each.
