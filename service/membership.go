@@ -77,7 +77,11 @@ func (m *membershipService) parseEviction(ctx context.Context, request *membersh
 	if request.GetForce() && !caller.MayOperate(ctx) {
 		return recipes.Eviction{}, ErrOperatorOnly
 	}
-	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
+	parseReason := parseText
+	if request.GetForce() {
+		parseReason = parseRequired
+	}
+	if err := parseReason("reason", request.GetReason(), longestReason); err != nil {
 		return recipes.Eviction{}, err
 	}
 	after, err := parseDuration("force_after", request.GetForceAfter(), 0, longestGrace)

@@ -70,7 +70,7 @@ func TestMembershipFieldsThatBreakARuleAreRefused(t *testing.T) {
 		}
 		for field, request := range map[string]*membershipv1.DeleteRequest{
 			"reason":      {Group: "g", Force: true, Reason: strings.Repeat("x", 257)},
-			"force_after": {Group: "g", Force: true, ForceAfter: lasting(25 * time.Hour)},
+			"force_after": {Group: "g", Force: true, Reason: "moved", ForceAfter: lasting(25 * time.Hour)},
 		} {
 			_, err = s.operators.groups.Delete(s.context(), request)
 			refused(field, err)

@@ -52,7 +52,7 @@ func TestAJoinEndsWithTheReason(t *testing.T) {
 			s.must(s.ensemble.memory.Delete(shopPath + "/a"))
 		}},
 		{"the group is deleted", "Aborted MEMBER_REMOVED", func(s *scene, _ *opening) {
-			response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{Group: "shop", Force: true})
+			response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{Group: "shop", Force: true, Reason: "moved"})
 			s.must(err)
 			same(s.t, "forced", response.GetForced(), 0)
 		}},

@@ -101,13 +101,14 @@ func TestAGroupIsMadeAndDeleted(t *testing.T) {
 	same(t, "Create again", create(), "OK")
 	j = s.joined(s.callers, "a")
 	same(t, "Create of what is made, with members", create(), "OK")
+	same(t, "Delete for no reason", remove(s.operators, &membershipv1.DeleteRequest{Force: true}), "InvalidArgument INVALID_FIELD reason")
 	same(t, "Delete by an operator", remove(s.operators, &membershipv1.DeleteRequest{Force: true, Reason: "moved"}), "OK")
 	_, err := j.stream.Recv()
 	same(t, "end", outcome(err), "Aborted MEMBER_REMOVED")
 	if !strings.Contains(err.Error(), "moved") {
 		t.Errorf("the member is told %v", err)
 	}
-	same(t, "Delete of what is deleted", remove(s.operators, &membershipv1.DeleteRequest{Force: true}), "NotFound GROUP_NOT_FOUND")
+	same(t, "Delete of what is deleted", remove(s.operators, &membershipv1.DeleteRequest{Force: true, Reason: "moved"}), "NotFound GROUP_NOT_FOUND")
 }
 
 func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
@@ -115,7 +116,7 @@ func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
 	virtually(t, func(t *testing.T, s *scene) {
 		s.foreigner("a", "")
 		response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{
-			Group: "shop", Force: true, ForceAfter: lasting(50 * time.Millisecond),
+			Group: "shop", Force: true, Reason: "moved", ForceAfter: lasting(50 * time.Millisecond),
 		})
 		s.must(err)
 		same(t, "forced", response.GetForced(), 1)

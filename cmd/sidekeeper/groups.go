@@ -65,11 +65,14 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 			if !options.Force && (options.ForceAfter != nil || options.Reason != "") {
 				return exit.UsageError(errors.New("--reason and --force-after are for --force"))
 			}
+			if options.Force && options.Reason == "" {
+				return exit.UsageError(errors.New("--force needs --reason: it says why, to the members and in the audit"))
+			}
 			return reach.removeGroup(command, args[0], options)
 		},
 	}
 	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
-	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the members")
+	command.Flags().StringVar(&options.Reason, "reason", "", "with --force: why, for the members and the audit")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
 		"how long to wait for the members' sidecars before removing them from outside (default: until their leases must have expired)")
 	return command

@@ -141,4 +141,5 @@ func TestAGroupIsMadeAndRemoved(t *testing.T) {
 	wantOutput(t, server, 0, "members removed from outside, who may not have known in time: 2\n", append(by, "--force-after", "2s")...)
 	wantOutput(t, server, 0, `{"forced":2}`+"\n", append(by, "--force-after", "2s", "-o", "json")...)
 	wantOutput(t, server, 64, "sidekeeper: --reason and --force-after are for --force\n", "groups", "rm", "web", "--reason", "moved")
+	wantOutput(t, server, 64, "sidekeeper: --force needs --reason: it says why, to the members and in the audit\n", by[:len(by)-2]...)
 }

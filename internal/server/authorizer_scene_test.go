@@ -414,7 +414,7 @@ func groupAskings() []asking {
 			return &membershipv1.DeleteRequest{Group: n}
 		}),
 		asOperator("force", about(membershipv1.MembershipService_Delete_FullMethodName, func(n string) *membershipv1.DeleteRequest {
-			return &membershipv1.DeleteRequest{Group: n, Force: true, ForceAfter: noTime}
+			return &membershipv1.DeleteRequest{Group: n, Force: true, Reason: "moved", ForceAfter: noTime}
 		})),
 	}
 }

@@ -199,7 +199,7 @@ func TestEveryCallAboutGroupsWorksOnARealEnsemble(t *testing.T) {
 		t.Errorf("the list is %v", groups)
 	}
 	deleted, err := membershipv1.NewMembershipServiceClient(dial(t, here.operatorAddress())).Delete(ctx, &membershipv1.DeleteRequest{
-		Group: group, Force: true, ForceAfter: durationpb.New(10 * time.Second),
+		Group: group, Force: true, Reason: "moved", ForceAfter: durationpb.New(10 * time.Second),
 	})
 	if told(err) == "FailedPrecondition GROUP_NOT_EMPTY" { // the third came in between each time
 		t.Log("its members came back faster than they were removed")

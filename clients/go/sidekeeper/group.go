@@ -122,7 +122,7 @@ func (c *Client) CreateGroup(ctx context.Context, group string) error {
 // DeleteGroupOptions say how to delete a group.
 type DeleteGroupOptions struct {
 	Force      bool           // with its members: for operators
-	Reason     string         // for the members
+	Reason     string         // with Force, required: why, for the members and the audit
 	ForceAfter *time.Duration // how long it is left to the members' sidecars; nil, until their leases must have expired
 }
 

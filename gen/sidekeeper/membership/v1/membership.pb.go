@@ -1304,7 +1304,8 @@ type DeleteRequest struct {
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Optional. Whether to remove the members as well. For operators.
 	Force bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
-	// Optional. With force, why, for the members: at most 256 bytes of UTF-8 without control characters.
+	// Required with force, and omitted without. Why, for the members and the audit: 1 to 256 bytes of UTF-8 without control characters, not only
+	// spaces.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
 	// hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
