@@ -213,7 +213,8 @@ func TestTheAuditTellsWhoMadeAnAgreementAbort(t *testing.T) {
 				told := lines.FilterMessage("write").FilterField(zap.String("action", "abort")).All()
 				same(t, "lines", len(told), 1)
 				fields := told[0].ContextMap()
-				same(t, "line", fmt.Sprint(fields["caller"], " ", fields["kind"], " ", fields["name"], " ", fields["outcome"]), "tcp:loopback agreement transfers OK")
+				same(t, "line", fmt.Sprintln(fields["caller"], fields["kind"], fields["name"], fields["outcome"]),
+					"tcp:loopback agreement transfers OK\n")
 			}, func(o *service.Options) { o.Audit = zap.New(core) })
 		})
 	}

@@ -232,7 +232,9 @@ func TestABreakNeedsAReasonAndWritesNothingWithoutOne(t *testing.T) {
 	place := "/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]
 	before, err := s.ensemble.memory.Read(place)
 	s.must(err)
-	for reason, rule := range map[string]string{"": "1 to 256 bytes, not only spaces", " \u00a0": "1 to 256 bytes, not only spaces", "a\nb": "no control characters"} {
+	const needed = "1 to 256 bytes, not only spaces"
+	for _, c := range [][2]string{{"", needed}, {" \u00a0", needed}, {"a\nb", "no control characters"}} {
+		reason, rule := c[0], c[1]
 		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token, Reason: reason, ForceAfter: lasting(0)})
 		same(t, "Break", outcome(err), "InvalidArgument INVALID_FIELD reason")
 		same(t, "message", status.Convert(err).Message(), fmt.Sprintf("INVALID_FIELD: invalid field: reason is %q: %s", reason, rule))

@@ -108,7 +108,7 @@ func TestAGroupIsMadeAndDeleted(t *testing.T) {
 	if !strings.Contains(err.Error(), "moved") {
 		t.Errorf("the member is told %v", err)
 	}
-	same(t, "Delete of what is deleted", remove(s.operators, &membershipv1.DeleteRequest{Force: true, Reason: "moved"}), "NotFound GROUP_NOT_FOUND")
+	same(t, "Delete again", remove(s.operators, &membershipv1.DeleteRequest{Force: true, Reason: "moved"}), "NotFound GROUP_NOT_FOUND")
 }
 
 func TestForeignMembersAreRemovedFromOutside(t *testing.T) {

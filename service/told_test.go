@@ -191,7 +191,9 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 			if test.leave {
 				leave()
 			}
-			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour)})
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
+				Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour),
+			})
 			s.must(err)
 			if kept := time.Since(began); kept < 2500*time.Millisecond {
 				t.Errorf("the place was kept for %v", kept)
@@ -260,7 +262,9 @@ func TestWhoCancelsBecauseItsHoldHasEndedIsWaitedFor(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // until the sidecar has seen it
 		close(ends.cancelled)
 	}()
-	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour)})
+	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
+		Name: "orders", FencingToken: held.token, Reason: "stuck", ForceAfter: lasting(time.Hour),
+	})
 	s.must(err)
 	s.awaitContenders("orders", 0)
 	if left := time.Until(counts); left > 0 {

@@ -157,7 +157,8 @@ func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
 		append(as, "--token", "42", "--force-after", "0s")...)
 	wantOutput(t, server, 1, "sidekeeper: nobody has this token (FENCING_TOKEN_MISMATCH)\n", append(as, "--token", "1")...)
 	wantOutput(t, server, 64, "sidekeeper: --token is required: take it from `sidekeeper lock show orders`\n", as...)
-	wantOutput(t, server, 64, "sidekeeper: --reason is required: it says why, to the holder and in the audit\n", append(as[:5:5], "--token", "42")...)
+	wantOutput(t, server, 64, "sidekeeper: --reason is required: it says why, to the holder and in the audit\n",
+		append(as[:5:5], "--token", "42")...)
 }
 
 func TestLeasesListsWhatEachHolds(t *testing.T) {

@@ -23,7 +23,8 @@ func TestAnExplanationNamesEachLockAndWhoWaitsInACircle(t *testing.T) {
 			UsualHold: &sidekeeper.UsualHold{Holds: 3, Median: time.Second, Longest: time.Minute},
 		}, {Name: "stock"}},
 		Cycles: [][]*sidekeeper.Link{{
-			{Owner: "billing", Lease: "0123abcd", WaitsFor: "stock"}, {Lease: "89ef0123", WaitsFor: "orders"},
+			{Owner: "billing", Lease: "0123abcd", WaitsFor: "stock"},
+			{Lease: "89ef0123", WaitsFor: "orders"},
 			{Owner: "billing (lease 0123abcd)", Lease: "7", WaitsFor: "rent"},
 		}},
 		Incomplete: true,

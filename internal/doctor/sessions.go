@@ -43,32 +43,6 @@ func Sessions(ctx context.Context, ensemble Ensemble, settings Settings) (all []
 	return (&sessions{ensemble: ensemble, known: map[string]*Session{}, compare: strings.Compare}).all(ctx, settings)
 }
 
-func (s *sessions) all(ctx context.Context, settings Settings) (all []Session, unheard []string, _ error) {
-	for _, server := range settings.Servers {
-		if s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) }) {
-			s.ask(ctx, server, "dump", s.dump)
-		}
-	}
-	if s.heard == 0 {
-		return nil, nil, s.silence()
-	}
-	for _, session := range s.known {
-		session.Nodes = s.distinct(session.Nodes)
-		all = append(all, *session)
-	}
-	slices.SortFunc(all, func(a, b Session) int {
-		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.ID, b.ID))
-	})
-	_ = recipes.EachOf(len(all), func(i int) error { s.owners(ctx, &all[i], settings.Root); return nil })
-	return all, s.unheard, nil
-}
-
-// distinct sorts the words, and leaves each of them there once. Looking for each among all others would take hours for a million nodes.
-func (s *sessions) distinct(words []string) []string {
-	slices.SortFunc(words, s.compare)
-	return slices.CompactFunc(words, func(a, b string) bool { return s.compare(a, b) == 0 })
-}
-
 // WatchesOf asks the servers who watches which node, the most watched first.
 func WatchesOf(ctx context.Context, ensemble Ensemble, settings Settings) (all []Watches, unheard []string, _ error) {
 	s := &sessions{ensemble: ensemble, known: map[string]*Session{}}
@@ -99,6 +73,33 @@ type sessions struct {
 	compare  func(a, b string) int // of nodes and of owners
 	heard    int                   // answers
 	unheard  []string
+}
+
+// all asks each server.
+func (s *sessions) all(ctx context.Context, settings Settings) (all []Session, unheard []string, _ error) {
+	for _, server := range settings.Servers {
+		if s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) }) {
+			s.ask(ctx, server, "dump", s.dump)
+		}
+	}
+	if s.heard == 0 {
+		return nil, nil, s.silence()
+	}
+	for _, session := range s.known {
+		session.Nodes = s.distinct(session.Nodes)
+		all = append(all, *session)
+	}
+	slices.SortFunc(all, func(a, b Session) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.ID, b.ID))
+	})
+	_ = recipes.EachOf(len(all), func(i int) error { s.owners(ctx, &all[i], settings.Root); return nil })
+	return all, s.unheard, nil
+}
+
+// distinct sorts the words, and leaves each of them there once. Looking for each among all others would take hours for a million nodes.
+func (s *sessions) distinct(words []string) []string {
+	slices.SortFunc(words, s.compare)
+	return slices.CompactFunc(words, func(a, b string) bool { return s.compare(a, b) == 0 })
 }
 
 // silence says why nobody was heard.
