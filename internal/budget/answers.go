@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -26,16 +27,17 @@ type Memory struct {
 	inUse func() (bytes int) // now, with garbage
 	live  func() (bytes int) // what the last collection left
 
-	mu        *sync.Mutex
-	collected *time.Time // last, because of us
-	sending   *int       // bytes of streams' large messages on their way to the transport, which may not be in use yet
+	collecting *sync.Mutex
+	collected  *time.Time    // last, because of us
+	sending    *atomic.Int64 // bytes of streams' large messages on their way to the transport, which may not be in use yet
 }
 
 // NewMemory allows so many bytes in use; any number if it is 0.
 func NewMemory(most int) Memory {
 	return Memory{
 		most: most, inUse: func() int { return sampled("/memory/classes/heap/objects:bytes") },
-		live: func() int { return sampled("/gc/heap/live:bytes") }, mu: new(sync.Mutex), collected: new(time.Time), sending: new(int),
+		live: func() int { return sampled("/gc/heap/live:bytes") }, collecting: new(sync.Mutex),
+		collected: new(time.Time), sending: new(atomic.Int64),
 	}
 }
 
@@ -46,38 +48,41 @@ func sampled(name string) int {
 	return int(sample[0].Value.Uint64())
 }
 
-// reserve counts a message of that size until it has been sent: errMemoryLimit if it is large and there is no memory for it beside the others.
-func (m Memory) reserve(size int) (sent func(), err error) {
-	if m.most == 0 || size <= smallMessage {
-		return func() {}, nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	full := func() bool { return m.inUse()+*m.sending+size > m.most }
-	if full() {
-		if m.collect(); full() {
-			return nil, service.MemoryLimit(m.most)
-		}
-	}
-	*m.sending += size
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		*m.sending -= size
-	}, nil
-}
-
-// room says whether a message of that size could be sent.
+// room says whether a message of that size may be sent: errMemoryLimit if it is large and there is no memory for it.
 func (m Memory) room(size int) error {
-	sent, err := m.reserve(size)
-	if err == nil {
-		sent()
-	}
-	return err
+	return m.fits(size, func() bool { return m.inUse()+size <= m.most })
 }
 
-// collect has garbage collected, which counts as in use until then, but not again and again. It is locked.
+func (m Memory) fits(size int, fit func() bool) error {
+	if m.most == 0 || size <= smallMessage || fit() {
+		return nil
+	}
+	if m.collect(); fit() {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
+}
+
+// reserve is room for a stream's message beside those of others, which counts until it has been sent.
+func (m Memory) reserve(size int) (sent func(), err error) {
+	err = m.fits(size, func() bool {
+		counted := m.sending.Add(int64(size))
+		if m.inUse()+int(counted) <= m.most {
+			return true
+		}
+		m.sending.Add(-int64(size))
+		return false
+	})
+	if m.most == 0 || size <= smallMessage || err != nil {
+		return func() {}, err
+	}
+	return func() { m.sending.Add(-int64(size)) }, nil
+}
+
+// collect has garbage collected, which counts as in use until then, but not again and again.
 func (m Memory) collect() {
+	m.collecting.Lock()
+	defer m.collecting.Unlock()
 	if time.Since(*m.collected) > time.Second {
 		runtime.GC()
 		*m.collected = time.Now()
@@ -90,9 +95,7 @@ func (m Memory) spare() error {
 	if m.most == 0 || m.inUse() <= m.most {
 		return nil
 	}
-	m.mu.Lock()
 	m.collect()
-	m.mu.Unlock()
 	return m.short()
 }
 
@@ -114,7 +117,8 @@ func (m Memory) Unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 		return bytes, m.room(bytes)
 	}
 	if of := SlotOf(caller.Of(ctx)).account; of != nil && of.reads[info.FullMethod] != nil {
-		return reply, of.reads[info.FullMethod].do(ctx, m, answer)
+		err = of.reads[info.FullMethod].do(ctx, m, answer)
+		return reply, err
 	}
 	_, err = answer()
 	return reply, err
@@ -224,7 +228,9 @@ func (r *reads) next() int {
 func (r *reads) learn(size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.usual = max(size, r.usual/2, leastRead)
+	if size > 0 { // of what is missing, nothing is learnt
+		r.usual = max(size, r.usual/2, leastRead)
+	}
 }
 
 // tries says whether to read though there is no memory.

@@ -41,21 +41,23 @@ type Budget struct {
 	Options
 	connections
 
-	incoming incoming
+	incoming unfinished
 	memory   Memory
 	methods  map[string]bool // those there are, and whether they are long-lived streams
 
 	allDecoding *sum // requests with many fields
-	allLarge    *sum // requests that are longer than a window
+	allLong     *sum // requests that are longer than a window
 	allValues   *sum // bytes on their way from the ensemble
 }
 
 // New makes one.
 func New(options Options) *Budget {
-	return &Budget{
-		Options: options, connections: newConnections(orAny(options.Connections)), memory: NewMemory(options.Memory),
-		allDecoding: newSum(mostDecoded), allLarge: newSum(MostLarge(options.Memory)), allValues: newSum(quarter(options.Memory, mostRead)),
+	b := &Budget{
+		Options: options, incoming: newUnfinished(), connections: newConnections(orAny(options.Connections)), memory: NewMemory(options.Memory),
+		allDecoding: newSum(mostDecoded), allLong: newSum(MostLong(options.Memory)), allValues: newSum(quarter(options.Memory, mostRead)),
 	}
+	b.allLong.hurry = b.makeRoom
+	return b
 }
 
 // Answers keeps them within the memory.
@@ -74,27 +76,28 @@ type account struct {
 	budget   *Budget
 	identity string
 	open     int // connections; under the lock of all
-	arriving int // requests that have not come; under the lock of those
+	arrivals arrivals
 	streams  count
 	calls    count // under way
 
 	decoding share
 	reads    map[string]*reads // by the method that reads
 
-	arrivals   *rate.Limiter
+	visits     *rate.Limiter // connections
 	turnedAway *pace
 	denials    denialPace
 
-	mu        sync.Mutex
-	large     share
-	mostLarge int
-	spent     spending
+	mu       sync.Mutex
+	long     share
+	mostLong int
+	spent    spending
 }
 
 func (b *Budget) newAccount(identity string) *account {
 	of := &account{
 		budget: b, identity: identity, decoding: share{semaphore.NewWeighted(1), b.allDecoding},
-		reads: map[string]*reads{}, arrivals: rate.NewLimiter(arrivals, arrivalsBurst), turnedAway: newPace(turnedAway, turnedAwayBurst), denials: denialPace{events: rate.NewLimiter(writtenDenials, writtenDenialsBurst)},
+		reads: map[string]*reads{}, visits: rate.NewLimiter(arrivalsPerSecond, arrivalsBurst), turnedAway: newPace(turnedAway, turnedAwayBurst),
+		denials: denialPace{events: rate.NewLimiter(writtenDenials, writtenDenialsBurst)},
 	}
 	for method, first := range methods.Reading {
 		of.reads[method] = newReads(first, b.allValues)
@@ -126,8 +129,8 @@ func (c *count) leave() { c.Add(-1) }
 
 // A sum is what all callers have of something of which there is only so much.
 type sum struct {
-	places  *semaphore.Weighted
-	waiting atomic.Int64
+	places *semaphore.Weighted
+	hurry  func() // makes room for one that waits; nil if that comes by itself
 }
 
 func newSum(most int) *sum { return &sum{places: semaphore.NewWeighted(int64(most))} }
@@ -143,10 +146,7 @@ func (s share) acquire(ctx context.Context, number int64) (release func(), err e
 	if s.own.Acquire(ctx, number) != nil {
 		return nil, context.Cause(ctx)
 	}
-	s.all.waiting.Add(1)
-	err = s.all.places.Acquire(ctx, number)
-	s.all.waiting.Add(-1)
-	if err != nil {
+	if s.all.acquire(ctx, number) != nil {
 		s.own.Release(number)
 		return nil, context.Cause(ctx)
 	}
@@ -154,6 +154,30 @@ func (s share) acquire(ctx context.Context, number int64) (release func(), err e
 		s.all.places.Release(number)
 		s.own.Release(number)
 	}, nil
+}
+
+func (s *sum) acquire(ctx context.Context, number int64) error {
+	switch {
+	case s.hurry == nil:
+		return s.places.Acquire(ctx, number)
+	case s.places.TryAcquire(number):
+		return nil
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		looks := time.NewTicker(yields / 5)
+		defer looks.Stop()
+		for {
+			select {
+			case <-looks.C:
+				s.hurry()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return s.places.Acquire(ctx, number)
 }
 
 // orAny is a limit, of which 0 is none.

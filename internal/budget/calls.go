@@ -98,7 +98,10 @@ func (b *Budget) hopeless(slot *Slot) error {
 	if share := slot.account.most(policy.Streams); slot.account.streams.Load() >= int64(share) {
 		return slot.account.exceeded(policy.Streams.String(), share)
 	}
-	return b.incoming.full(slot.account)
+	if slot.account.arrivals.number.Load() >= mostUnread { // no lock is taken: the transport holds its own
+		return slot.account.unread()
+	}
+	return nil
 }
 
 // A countedCall counts among those of its caller until it is over.

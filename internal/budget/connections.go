@@ -87,10 +87,10 @@ const (
 
 // What one caller gets, over all its connections.
 const (
-	arrivals      = 200         // connections in a second
-	arrivalsBurst = 1000        // connections at once, if there were few before
-	longestQueue  = time.Second // until a connection is greeted; one that had to wait longer is refused
-	keptIn        = 50          // one connection in so many is kept for root and the sidecar's own user
+	arrivalsPerSecond = 200         // connections
+	arrivalsBurst     = 1000        // connections at once, if there were few before
+	longestQueue      = time.Second // until a connection is greeted; one that had to wait longer is refused
+	keptIn            = 50          // one connection in so many is kept for root and the sidecar's own user
 )
 
 // A Slot is the place of one connection that was let in.
@@ -177,10 +177,10 @@ func (s *Slot) queue(identity string) (time.Duration, error) {
 		b.Reached(policy.Connections)
 		return 0, b.refuse("connections per caller", share, identity)
 	}
-	place := of.arrivals.Reserve()
+	place := of.visits.Reserve()
 	if place.Delay() > longestQueue {
 		place.Cancel()
-		return 0, b.refuse("connections per caller and second", arrivals, identity)
+		return 0, b.refuse("connections per caller and second", arrivalsPerSecond, identity)
 	}
 	b.shut = false
 	b.open++

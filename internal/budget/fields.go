@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -103,13 +102,11 @@ func countJSON(data []byte, left int) int {
 
 // decode makes a request of what has come, if it has no more fields than that. A further one of a lease's stream that has more is taken for a
 // Start of nothing that is known.
-func (b *Budget) decode(a *arrival, data mem.BufferSlice, into proto.Message, most int, inner bool) error {
-	flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer flat.Free()
-	wire := flat.ReadOnlyData()
+func (b *Budget) decode(a *arrival, wire []byte, into proto.Message, most int, further bool) error {
 	fields := fieldsOf(wire, into.ProtoReflect().Descriptor(), most)
+	_, multiplexed := into.(*leasev1.MultiplexRequest)
 	switch {
-	case fields > most && inner:
+	case fields > most && further && multiplexed:
 		proto.Merge(into, onlyID(wire))
 		return nil
 	case fields > most:

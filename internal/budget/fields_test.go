@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -91,7 +90,7 @@ func TestLargeRequestsAreDecodedFewAtATime(t *testing.T) {
 		b := budgetOf(0, zap.NewNop())
 		read := func(ctx context.Context, wire []byte) error {
 			by := &arrival{of: b.newAccount("uid:1"), ctx: ctx}
-			return b.decode(by, mem.BufferSlice{mem.SliceBuffer(wire)}, new(leasev1.MultiplexRequest), mostResumed, false)
+			return b.decode(by, wire, new(leasev1.MultiplexRequest), mostResumed, false)
 		}
 		large := claims(MostFields + 1)
 		same(t, "one", read(t.Context(), large), nil)
@@ -119,7 +118,7 @@ func TestAFurtherMessageWithTooManyFieldsIsTheStartOfNothing(t *testing.T) {
 	must(t, err)
 	got := new(leasev1.MultiplexRequest)
 	b := budgetOf(0, zap.NewNop())
-	must(t, b.decode(&arrival{ctx: t.Context()}, mem.BufferSlice{mem.SliceBuffer(wire)}, got, MostFields, true))
+	must(t, b.decode(&arrival{ctx: t.Context()}, wire, got, MostFields, true))
 	same(t, "started", got.GetStart().GetRequestId(), 7)
 	same(t, "what", got.GetStart().GetRequest(), nil)
 }

@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/mem"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // An unreadStream is one of a call whose request does not come.
@@ -26,39 +28,48 @@ func (s *unreadStream) WriteStatus(answer *status.Status) error {
 	return nil
 }
 
-// One request too many of all ends the oldest of the caller that has the most.
+// One request too many of all ends the oldest of the caller that has the most, once it has had its time.
 func TestRequestsThatDoNotComeMakeRoomForThoseOfOthers(t *testing.T) {
 	t.Parallel()
-	b := budgetOf(0, zap.NewNop())
-	begin := func(of *account, number int) (begun []*unreadStream, err error) {
-		for range number {
-			stream := new(unreadStream)
-			if err := b.incoming.enter(&arrival{of: of, ctx: t.Context(), raw: stream}, mostUnread); err != nil {
-				return begun, err
+	bubble.Test(t, func(t *testing.T) {
+		b := budgetOf(0, zap.NewNop())
+		begin := func(of *account, number int) (begun []*arrival) {
+			for range number {
+				a := &arrival{of: of, ctx: t.Context(), raw: new(unreadStream), since: time.Now()}
+				if !b.incoming.enter(a, mostUnread) {
+					return begun
+				}
+				begun = append(begun, a)
+				b.incoming.surplus(mostIncoming).end((*account).unread)
 			}
-			begun = append(begun, stream)
+			return begun
 		}
-		return begun, nil
-	}
-	one, two, three := b.newAccount("one"), b.newAccount("two"), b.newAccount("three")
-	first, err := begin(one, mostUnread+1)
-	same(t, "one too many of a caller", told(err), "ResourceExhausted QUOTA_EXCEEDED")
-	second, err := begin(two, mostIncoming-mostUnread-10)
-	must(t, err)
-	third, err := begin(three, 13)
-	must(t, err)
-	ended := func(begun []*unreadStream) (ended string) {
-		for i, stream := range begun {
-			if stream.told != nil {
-				ended += fmt.Sprint(i, " ", told(stream.told.Err()), " ")
+		one, two, three := b.newAccount("one"), b.newAccount("two"), b.newAccount("three")
+		first := begin(one, mostUnread+1)
+		same(t, "of one caller", len(first), mostUnread)
+		time.Sleep(time.Second)
+		second := begin(two, mostIncoming-mostUnread-10)
+		third := begin(three, 13)
+		ended := func(begun []*arrival) (ended string) {
+			for i, a := range begun {
+				if answer := a.raw.(*unreadStream).told; answer != nil {
+					ended += fmt.Sprint(i, " ", told(answer.Err()), " ")
+					same(t, "known to the call", b.incoming.leave(a), true)
+				}
 			}
+			return ended
 		}
-		return ended
-	}
-	const so = " ResourceExhausted QUOTA_EXCEEDED "
-	same(t, "of who has the most", ended(first), "0"+so+"1"+so+"2"+so)
-	same(t, "of others", ended(second)+ended(third), "")
-	same(t, "requests", len(b.incoming.open), mostIncoming)
+		const so = " ResourceExhausted QUOTA_EXCEEDED "
+		same(t, "of who has the most", ended(first), "0"+so+"1"+so+"2"+so)
+		same(t, "of others", ended(second)+ended(third), "")
+		same(t, "requests", b.incoming.sum, mostIncoming)
+		for _, a := range first[3:] {
+			same(t, "ended", b.incoming.leave(a), false)
+		}
+		same(t, "requests, then", fmt.Sprint(b.incoming.sum, one.arrivals.number.Load(), len(b.incoming.callers)), "259 0 2")
+		begin(one, mostIncoming-259+1)
+		same(t, "where none has had its time, the oldest of all", ended(second), "0"+so)
+	})
 }
 
 func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) {

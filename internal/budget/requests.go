@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -15,108 +16,192 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
-// What there may be of requests that have not come as a whole. The transport takes in a window of each by itself; what is longer is asked for
-// when it is its turn.
+// What there may be of requests that have not come as a whole.
 const (
-	window         = 64 << 10               // bytes
-	mostIncoming   = 2048                   // requests of all callers: one too many ends the oldest of the caller that has the most
+	window         = 64 << 10               // bytes that the transport takes in of each by itself
+	piece          = 512                    // bytes that are read at a time: a frame that holds one of them takes as much memory as 45
+	mostIncoming   = 1280                   // requests of all callers: one too many ends one of the caller that has the most
 	mostUnread     = 1024                   // of one caller
 	urgentUnread   = 256                    // beside them, of the calls that keep and let go what the caller has
 	LongestRequest = 10 * time.Second       // from a call's headers to the end of its request
-	yields         = 250 * time.Millisecond // which a long one has to come while others wait
+	yields         = 250 * time.Millisecond // which a request has to come while others wait
 )
 
-// MostLarge is how many requests longer than a window are read at once, where so much memory may be in use: those that fill a quarter of it.
-func MostLarge(memory int) int { return min(quarter(memory, 4*LongestMessage)/LongestMessage, 64) }
+// UnreadRequests is a limit that no policy sets.
+const UnreadRequests = "unread_requests"
 
-// The incoming requests are those that have not come as a whole.
-type incoming struct {
-	mu     sync.Mutex
-	number uint64 // of the newest
-	open   map[*arrival]struct{}
+// MostLong is how many requests longer than a window are read at once, where so much memory may be in use: those that fill a quarter of it.
+func MostLong(memory int) int { return min(quarter(memory, 4*LongestMessage)/LongestMessage, 64) }
+
+// The unfinished are requests of all callers that have not come as a whole.
+type unfinished struct {
+	mu      sync.Mutex
+	sum     int
+	number  uint64 // of the newest
+	callers map[*account]struct{}
+	long    map[*arrival]struct{} // those whose rest was asked for
 }
 
-// An arrival is one of them, of the call that it begins.
+func newUnfinished() unfinished {
+	return unfinished{callers: map[*account]struct{}{}, long: map[*arrival]struct{}{}}
+}
+
+// An arrivals is one caller's, in the order in which they have begun. It is under the lock of all.
+type arrivals struct {
+	number         atomic.Int64
+	oldest, newest *arrival
+}
+
+// An arrival is a request, of the call that it begins or that it comes to.
 type arrival struct {
 	of     *account
-	number uint64          // in the order in which they have begun
+	since  time.Time
 	ctx    context.Context //nolint:containedctx // of the call
 	raw    rawStream
 	header [5]byte
+
+	number       uint64        // under the lock of all, as are those that follow; 0 when it has left
+	older, newer *arrival      // of the same caller
+	ended        chan struct{} // closed when its caller has been told that it has ended; nil until it is to be told
 }
 
 var arriving = sync.Pool{New: func() any { return new(arrival) }} // there is one for each call
 
-// end ends the call, and with it what reads the request. It fails for a call that has ended.
-func (a *arrival) end(why error) { _ = a.raw.WriteStatus(a.of.budget.Told(a.ctx, why)) }
-
-// full refuses one more of a caller.
-func (i *incoming) full(of *account) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.refuses(of, mostUnread)
+// enter notes a request, unless its caller has as many as it may. One that has entered leaves.
+func (u *unfinished) enter(a *arrival, most int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	line := &a.of.arrivals
+	if line.number.Load() >= int64(most) {
+		return false
+	}
+	u.sum++
+	u.number++
+	u.callers[a.of] = struct{}{}
+	line.number.Add(1)
+	if a.number, a.older = u.number, line.newest; a.older == nil {
+		line.oldest = a
+	} else {
+		a.older.newer = a
+	}
+	line.newest = a
+	return true
 }
 
-// refuses says whether a caller has so many. It is locked.
-func (i *incoming) refuses(of *account, most int) error {
-	if of.arriving >= most {
-		return of.exceeded(policy.IncompleteRequests.String(), most)
+// remove takes a request out, and says whether it was there. It is locked.
+func (u *unfinished) remove(a *arrival) bool {
+	if a.number == 0 {
+		return false
 	}
-	return nil
+	line := &a.of.arrivals
+	if a.older == nil {
+		line.oldest = a.newer
+	} else {
+		a.older.newer = a.newer
+	}
+	if a.newer == nil {
+		line.newest = a.older
+	} else {
+		a.newer.older = a.older
+	}
+	a.number, a.older, a.newer = 0, nil, nil
+	u.sum--
+	delete(u.long, a)
+	if line.number.Add(-1) == 0 {
+		delete(u.callers, a.of)
+	}
+	return true
 }
 
-// enter notes a request that begins. It leaves when it has come.
-func (i *incoming) enter(a *arrival, most int) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if err := i.refuses(a.of, most); err != nil {
-		return err
+// leave says whether the request was ended, when its caller has been told.
+func (u *unfinished) leave(a *arrival) (ended bool) {
+	u.mu.Lock()
+	u.remove(a)
+	told := a.ended
+	u.mu.Unlock()
+	if told != nil {
+		<-told
 	}
-	if len(i.open) >= mostIncoming {
-		i.evict()
-	}
-	if i.open == nil {
-		i.open = map[*arrival]struct{}{}
-	}
-	i.number++
-	a.number = i.number
-	a.of.arriving++
-	i.open[a] = struct{}{}
-	return nil
+	return told != nil
 }
 
-// evict ends the oldest request of the caller that has the most. It is locked.
-func (i *incoming) evict() {
-	var worst *arrival
-	for a := range i.open {
-		if worst == nil || a.of.arriving > worst.of.arriving || a.of == worst.of && a.number < worst.number {
-			worst = a
+// asked notes that the rest of a long request is asked for, unless it was ended.
+func (u *unfinished) asked(a *arrival) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a.number > 0 {
+		u.long[a], a.since = struct{}{}, time.Now()
+	}
+}
+
+// expire takes out a request whose time is over, if it is there still.
+func (u *unfinished) expire(a *arrival) (victim *arrival) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.taken(a)
+}
+
+// taken is a request that was taken out to be ended. It is locked.
+func (u *unfinished) taken(a *arrival) *arrival {
+	if a == nil || !u.remove(a) {
+		return nil
+	}
+	a.ended = make(chan struct{})
+	return a
+}
+
+// surplus takes out a request if there are more than most: of those that have had their time, the oldest of the caller that has the most; if
+// there is none, the oldest of all.
+func (u *unfinished) surplus(most int) (victim *arrival) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.sum <= most {
+		return nil
+	}
+	now := time.Now()
+	for of := range u.callers {
+		first, worse := of.arrivals.oldest, victim == nil
+		if !worse {
+			had, has := now.Sub(victim.since) >= yields, now.Sub(first.since) >= yields
+			more := of.arrivals.number.Load() - victim.of.arrivals.number.Load()
+			worse = has && !had || has == had && (has && more > 0 || (!has || more == 0) && first.number < victim.number)
+		}
+		if worse {
+			victim = first
 		}
 	}
-	i.remove(worst)
-	worst.end(worst.of.exceeded(policy.IncompleteRequests.String(), worst.of.arriving))
+	return u.taken(victim)
 }
 
-func (i *incoming) remove(a *arrival) {
-	a.of.arriving--
-	delete(i.open, a)
-}
-
-// leave says whether the request was not ended before.
-func (i *incoming) leave(a *arrival) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	_, is := i.open[a]
-	if is {
-		i.remove(a)
+// surplusLong takes out one of the long requests that have had their time: the oldest of the caller that has the most.
+func (u *unfinished) surplusLong() (victim *arrival) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	has, now := map[*account]int{}, time.Now()
+	for a := range u.long {
+		has[a.of]++
 	}
-	return is
+	for a := range u.long {
+		if now.Sub(a.since) >= yields && (victim == nil || has[a.of] > has[victim.of] || has[a.of] == has[victim.of] && a.number < victim.number) {
+			victim = a
+		}
+	}
+	return u.taken(victim)
+}
+
+// end ends the call of a request that was taken out, if one was, and with it what reads the request. No lock is held: the transport takes its
+// own, and asks the budget under it.
+func (a *arrival) end(why func(of *account) error) {
+	if a == nil {
+		return
+	}
+	_ = a.raw.WriteStatus(a.of.budget.Told(a.ctx, why(a.of))) // fails for a call that has ended
+	close(a.ended)
 }
 
 // A rawStream is what gRPC's own stream can do beyond what it shows.
@@ -141,6 +226,8 @@ var (
 // RequestSeconds is a limit that no policy sets.
 const RequestSeconds = "request_seconds"
 
+func (a *account) unread() error { return a.exceeded(UnreadRequests, mostUnread) }
+
 func (a *account) tooSlow() error {
 	return a.exceeded(RequestSeconds, int(a.budget.Complete/time.Second))
 }
@@ -155,7 +242,7 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 		return errCompressed
 	}
 	a := arriving.Get().(*arrival)
-	*a = arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw}
+	*a = arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw, since: time.Now()}
 	if a.of == nil { // an operator's
 		return b.readOnly(a, into, more)
 	}
@@ -163,13 +250,18 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 	if methods.Of(method).IsUrgent() {
 		most += urgentUnread
 	}
-	if err := b.incoming.enter(a, most); err != nil {
-		return err
+	if !b.incoming.enter(a, most) {
+		return a.of.unread()
 	}
-	late := time.AfterFunc(b.Complete, func() { a.end(a.of.tooSlow()) })
+	b.incoming.surplus(mostIncoming).end((*account).unread)
+	late := time.AfterFunc(b.Complete, func() { b.incoming.expire(a).end((*account).tooSlow) })
 	err := b.readOnly(a, into, more)
-	if came := late.Stop(); !b.incoming.leave(a) || !came {
+	stopped := late.Stop()
+	switch ended := b.incoming.leave(a); {
+	case ended:
 		return errTooSlow
+	case !stopped:
+		return err // the timer looks at it still
 	}
 	*a = arrival{}
 	arriving.Put(a)
@@ -178,7 +270,7 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 
 // readOnly reads a request that is the only one, unless more may follow.
 func (b *Budget) readOnly(a *arrival, into proto.Message, more bool) error {
-	err := b.read(a, into, FieldsOf(into.ProtoReflect().Descriptor()), false)
+	err := b.read(a, into, FieldsOf(into.ProtoReflect().Descriptor()), LongestMessage)
 	if err == nil && !more {
 		if err = a.raw.ReadMessageHeader(a.header[:]); err == nil {
 			return errNotOne
@@ -194,76 +286,138 @@ func (b *Budget) readOnly(a *arrival, into proto.Message, more bool) error {
 	return err
 }
 
-// read reads one request that has no more fields than that.
-func (b *Budget) read(a *arrival, into proto.Message, most int, inner bool) error {
+// further reads a further request of a stream, which begins at any time.
+func (b *Budget) further(ctx context.Context, into proto.Message) error {
+	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
+	if !ok {
+		return errNoStream
+	}
+	return b.read(&arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw}, into, MostFields, window)
+}
+
+// read reads one request that has no more fields, and is no longer.
+func (b *Budget) read(a *arrival, into proto.Message, fields, longest int) error {
 	if err := a.raw.ReadMessageHeader(a.header[:]); err != nil {
 		return ofTransport(err)
 	}
-	length := binary.BigEndian.Uint32(a.header[1:])
+	length := int64(binary.BigEndian.Uint32(a.header[1:]))
 	switch {
 	case a.header[0] != 0:
 		return errCompressed
-	case length > LongestMessage:
+	case length > int64(longest):
 		//nolint:forbidigo // gRPC's own answer
-		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", length, LongestMessage)
+		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", length, longest)
 	}
-	data, err := b.readBody(a, int(length))
+	further := longest == window
+	wire, free, err := b.readBody(a, int(length), further)
 	if err != nil {
 		return err
 	}
-	defer data.Free()
-	return b.decode(a, data, into, most, inner)
+	defer free()
+	return b.decode(a, wire, into, fields, further)
 }
 
-// readBody reads so many bytes. Those of a long request come when it is the caller's turn, and within a time: it is asked for them only then.
-func (b *Budget) readBody(a *arrival, length int) (data mem.BufferSlice, err error) {
-	if length <= window || a.of == nil {
-		data, err = a.raw.Read(length)
-		return data, ofTransport(err)
+// readBody reads so many bytes.
+func (b *Budget) readBody(a *arrival, length int, further bool) (wire []byte, free func(), err error) {
+	switch {
+	case length <= piece:
+		data, err := a.raw.Read(length)
+		if err != nil {
+			return nil, nil, halfway(err)
+		}
+		flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
+		data.Free()
+		return flat.ReadOnlyData(), flat.Free, nil
+	case a.of == nil:
+		wire, err = readPieces(a.raw, length)
+	case length > window:
+		wire, err = b.readLong(a, length)
+	case further:
+		wire, err = b.readInTime(a, length)
+	default:
+		wire, err = readPieces(a.raw, length)
 	}
+	return wire, func() {}, err
+}
+
+// readPieces reads so many bytes, and has no more memory taken than what has come.
+func readPieces(raw rawStream, length int) ([]byte, error) {
+	wire := make([]byte, 0, min(length, window))
+	for len(wire) < length {
+		data, err := raw.Read(min(length-len(wire), piece))
+		if err != nil {
+			return nil, halfway(err)
+		}
+		for _, each := range data {
+			wire = append(wire, each.ReadOnlyData()...)
+		}
+		data.Free()
+	}
+	return wire, nil
+}
+
+// readLong reads a long request when it is the caller's turn. While others wait for theirs, the longest of those that are read are ended.
+func (b *Budget) readLong(a *arrival, length int) ([]byte, error) {
 	if err := b.memory.spare(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(a.ctx, b.Complete, a.of.tooSlow())
-	defer cancel()
-	release, err := a.of.largeRequests().acquire(ctx, 1)
+	release, err := a.of.longRequests().acquire(a.ctx, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	b.incoming.asked(a)
+	return readPieces(a.raw, length)
+}
+
+// longRequests are those that are read for the caller at once.
+func (a *account) longRequests() share {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if most := a.most(policy.IncompleteRequests); a.mostLong != most { // those that are read leave the share that they have entered
+		a.mostLong, a.long = most, share{semaphore.NewWeighted(int64(most)), a.budget.allLong}
+	}
+	return a.long
+}
+
+// makeRoom ends a long request for one that waits.
+func (b *Budget) makeRoom() {
+	b.incoming.surplusLong().end(func(of *account) error {
+		return of.exceeded(policy.IncompleteRequests.String(), of.most(policy.IncompleteRequests))
+	})
+}
+
+// readInTime reads a further message of a stream, which its handler ends if the message does not come. What has come is never refused.
+func (b *Budget) readInTime(a *arrival, length int) ([]byte, error) {
 	type body struct {
-		data mem.BufferSlice
+		wire []byte
 		err  error
 	}
-	read, raw := make(chan body, 1), a.raw
+	read, late := make(chan body, 1), time.NewTimer(b.Complete)
+	defer late.Stop()
 	go func() {
-		data, err := raw.Read(length)
-		read <- body{data, ofTransport(err)}
+		wire, err := readPieces(a.raw, length)
+		read <- body{wire, err}
 	}()
-	looks := time.NewTicker(yields)
-	defer looks.Stop()
-	for {
-		select {
-		case came := <-read:
-			return came.data, came.err
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-looks.C:
-			if b.allLarge.waiting.Load() > 0 {
-				return nil, a.of.exceeded(policy.IncompleteRequests.String(), MostLarge(b.Memory))
-			}
-		}
+	select {
+	case came := <-read:
+		return came.wire, came.err
+	case <-late.C:
+	}
+	select {
+	case came := <-read:
+		return came.wire, came.err
+	default:
+		return nil, a.of.tooSlow()
 	}
 }
 
-// largeRequests are the long ones that are read for the caller at once.
-func (a *account) largeRequests() share {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if most := a.most(policy.IncompleteRequests); a.mostLarge != most { // those that are read leave the share that they have entered
-		a.mostLarge, a.large = most, share{semaphore.NewWeighted(int64(most)), a.budget.allLarge}
+// halfway is an error in the middle of a message.
+func halfway(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errHalf
 	}
-	return a.large
+	return ofTransport(err)
 }
 
 // ofTransport is an error of a stream as gRPC tells it.
@@ -302,10 +456,14 @@ func (r reading) RegisterService(description *grpc.ServiceDesc, handlers any) {
 			}
 			return answer(server, ctx, func(request any) error {
 				err := r.budget.first(ctx, name, request.(proto.Message), false)
-				if _, told := status.FromError(err); !told {
-					return r.budget.Told(ctx, err).Err()
+				if _, told := status.FromError(err); told {
+					return err
 				}
-				return err
+				answer := r.budget.Told(ctx, err)
+				if answer.Code() == codes.ResourceExhausted {
+					SlotOf(caller.Of(ctx)).TurnedAway()
+				}
+				return answer.Err()
 			}, through)
 		}
 		read.Methods = append(read.Methods, method)
@@ -335,15 +493,4 @@ func (s *readStream) RecvMsg(request any) error {
 		return s.budget.first(s.Context(), s.info.FullMethod, into, s.info.IsClientStream)
 	}
 	return s.budget.further(s.Context(), into)
-}
-
-// further reads a further request of a stream.
-func (b *Budget) further(ctx context.Context, into proto.Message) error {
-	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
-	if !ok {
-		return errNoStream
-	}
-	a := &arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw}
-	_, inner := into.(*leasev1.MultiplexRequest)
-	return b.read(a, into, MostFields, inner)
 }

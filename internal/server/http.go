@@ -77,7 +77,7 @@ func (s *Server) openHTTP() error {
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	h := &httpListener{
 		inside: newInside(), refused: s.options.Metrics.limitReached, conns: httpconns.New(mostCallersHTTP),
-		bodies: httpconns.NewBodies(budget.MostLarge(s.options.MaxMemory), budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
+		bodies: httpconns.NewBodies(budget.MostLong(s.options.MaxMemory), budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
 	}
 	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit})
 	handler := h.handler()

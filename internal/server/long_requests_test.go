@@ -86,10 +86,13 @@ func (w *wire) begin(method string, messages ...proto.Message) (stream uint32) {
 	return stream
 }
 
-// half writes the first byte of a message that is a mebibyte long.
-func (w *wire) half(stream uint32) {
+// half writes the beginning of a message of so many bytes, of which a window is asked for when it is read.
+func (w *wire) half(stream uint32, length int) {
 	w.t.Helper()
-	must(w.t, w.framer.WriteData(stream, false, []byte{0, 0, 16, 0, 0, '\n'}))
+	must(w.t, w.framer.WriteData(stream, false, binary.BigEndian.AppendUint32([]byte{0}, uint32(length))))
+	for range 4 {
+		must(w.t, w.framer.WriteData(stream, false, make([]byte, 10_000)))
+	}
 }
 
 // asked returns when a stream is asked for the rest of a message.
@@ -112,7 +115,7 @@ func TestALongRequestWaitsForItsTurnAndShortOnesDoNot(t *testing.T) {
 	p, one, other := newLimited(t, "incomplete_requests: 1", func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
 	caller, connection := newWire(t, p.server.Addresses()[0]), one()
 	first := caller.begin(getLock)
-	caller.half(first)
+	caller.half(first, 1<<20)
 	caller.asked(first)
 	waits := make(chan error, 1)
 	ctx, cancel := context.WithCancel(within(t))
@@ -135,7 +138,7 @@ func TestLongRequestsThatDoNotComeMakeRoomForOthers(t *testing.T) {
 	for i, wire := range []*wire{newWire(t, p.server.Addresses()[0]), newWire(t, p.server.Addresses()[1])} {
 		for range []int{share, all - share}[i] {
 			stream := wire.begin(getLock)
-			wire.half(stream)
+			wire.half(stream, 1<<20)
 			wire.asked(stream)
 		}
 	}
@@ -149,7 +152,27 @@ func TestAFurtherMessageThatDoesNotComeEndsItsLease(t *testing.T) {
 	open := &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
 	caller := newWire(t, s.server.Addresses()[1])
 	lease := caller.begin(leasev1.LeaseService_Multiplex_FullMethodName, open)
-	caller.half(lease)
+	caller.half(lease, 60_000)
 	caller.asked(lease)
 	same(t, "told", receive(t, caller.answers), "QUOTA_EXCEEDED")
+}
+
+// A request whose frames have a byte each takes no more than a little of what it has.
+func TestARequestInFramesOfOneByteIsRead(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t)
+	asked := make(chan struct{}, 1)
+	p.get = func(context.Context) error {
+		asked <- struct{}{}
+		return nil
+	}
+	caller := newWire(t, p.address())
+	stream := caller.begin(getLock)
+	body, err := proto.Marshal(&lockv1.GetRequest{Name: strings.Repeat("x", 5000)})
+	must(t, err)
+	for _, each := range append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...) {
+		must(t, caller.framer.WriteData(stream, false, []byte{each}))
+	}
+	must(t, caller.framer.WriteData(stream, true, nil))
+	receive(t, asked)
 }

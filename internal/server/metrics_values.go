@@ -46,7 +46,7 @@ func (m *Metrics) begin() {
 		m.callErrors:    callReasons(),
 		m.requestsLost:  operations,
 		m.numbers:       {"RELAXED", "STRICT"},
-		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds, budget.RequestFields),
+		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds, budget.RequestFields, budget.UnreadRequests),
 		m.linesDropped:  {"audit", "log"},
 		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {

@@ -23,7 +23,7 @@ const (
 // The policy of Options.Policy stands before them once the server has been made.
 func NewLimits(options Options, leases, watched int) *caller.Limits {
 	most := policy.Limits{
-		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: shareOf(budget.MostLarge(options.MaxMemory)),
+		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: shareOf(budget.MostLong(options.MaxMemory)),
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
 	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
