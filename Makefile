@@ -58,7 +58,7 @@ need: ## Install, or else name, what the tests take beyond Go
 	@tools/need git race java python node stubs browser databases image packages
 
 # The targets of lanes, which `make test` runs side by side.
-.PHONY: test-core test-simulation test-ensembles test-peers test-endtoend-1 test-endtoend-2 test-go test-databases test-controllers test-console test-chart test-documents test-alerts
+.PHONY: test-core test-simulation test-ensembles test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
 test-core:
 	go test -race -timeout 20m $$($(LANE) packages core)
 
@@ -84,6 +84,9 @@ test-endtoend-2:
 	go test -timeout 40m ./test/endtoend -skip '$(HALF)'
 
 HALF = ^Test[ERT]
+
+test-doors:
+	go test -timeout 20m ./test/doors
 
 test-go:
 	go -C clients/go test -race ./...
@@ -289,6 +292,8 @@ chaos-restarts: conductor restart-callers ## Restart three sidecars a thousand t
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
 	go test -race -count=1 -v -timeout 2h ./test/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
+	go test -count=1 -v -timeout 1h ./test/doors -figures
+	go test -race -count=1 -timeout 1h ./test/doors
 	go test -race -count=1 -v -timeout 2h ./test/peers -acquisitions=10500 -numbers=10000 -kills=10
 	go test -race -count=1 -timeout 2h ./test/chaos/...
 

@@ -41,7 +41,7 @@ var table = []Lane{
 		},
 	},
 	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/simulation"}},
-	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1"}, Owns: []string{"test/endtoend"}},
+	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend"}},
 	{Name: "peers", Targets: []string{"test-peers"}, Owns: []string{"test/chaos", "test/peers"}},
 	{
 		Name: "core", Targets: []string{"test-core"},
