@@ -292,8 +292,8 @@ chaos-restarts: conductor restart-callers ## Restart three sidecars a thousand t
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
 	go test -race -count=1 -v -timeout 2h ./test/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
-	go test -count=1 -v -timeout 1h ./test/doors -figures
-	go test -race -count=1 -timeout 1h ./test/doors
+	go test -count=1 -v -timeout 1h ./test/doors -night -figures
+	go test -race -count=1 -timeout 1h ./test/doors -night
 	go test -race -count=1 -v -timeout 2h ./test/peers -acquisitions=10500 -numbers=10000 -kills=10
 	go test -race -count=1 -timeout 2h ./test/chaos/...
 

@@ -58,11 +58,15 @@ func (s *stage) callers() []call {
 		s.page("the status page", at("admin-listen"), "/"),
 	}
 	if s.secure {
-		to := at("http-listen")(s)[0]
-		to.tls = s.clientTLS(s.sign("good"))
-		return append(calls, s.overHTTP(to))
+		over := at("listen")(s)[0]
+		over.tls = s.clientTLS(s.sign("good"))
+		calls = append(calls, call{"a probe over TLS", func(ctx context.Context) error { return probe(ctx, over) }})
 	}
-	return append(calls, s.overHTTP(at("http-listen")(s)[0]))
+	to := at("http-listen")(s)[0]
+	if to.tls != nil {
+		to.tls = s.clientTLS(s.sign("good"))
+	}
+	return append(calls, s.overHTTP(to))
 }
 
 func takeAndRelease(ctx context.Context, locks lockv1.LockServiceClient) error {
@@ -83,7 +87,9 @@ func takeAndRelease(ctx context.Context, locks lockv1.LockServiceClient) error {
 }
 
 // take returns when a lock is held, on the stream.
-func take(ctx context.Context, locks lockv1.LockServiceClient, name string) (stream grpc.ServerStreamingClient[lockv1.AcquireResponse], id string, err error) {
+func take(
+	ctx context.Context, locks lockv1.LockServiceClient, name string,
+) (stream grpc.ServerStreamingClient[lockv1.AcquireResponse], id string, err error) {
 	stream, err = locks.Acquire(ctx, &lockv1.AcquireRequest{Name: name})
 	for err == nil {
 		var event *lockv1.AcquireResponse
@@ -96,7 +102,11 @@ func take(ctx context.Context, locks lockv1.LockServiceClient, name string) (str
 
 // probe asks for the health over a new connection, as a kubelet does.
 func probe(ctx context.Context, to target) error {
-	connection, err := grpc.NewClient(to.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
+	secure := insecure.NewCredentials()
+	if to.tls != nil {
+		secure = credentials.NewTLS(to.tls)
+	}
+	connection, err := grpc.NewClient(to.address, grpc.WithTransportCredentials(secure), grpc.WithDisableRetry())
 	if err != nil {
 		return err
 	}
@@ -177,7 +187,10 @@ func (y *tally) at(percent int) string {
 // callAll has the others call until an attack has been played, each of them some times at least, and until one of them is answered that may not
 // fail.
 func (s *stage) callAll(ctx context.Context, played <-chan struct{}, mayFail func(call) bool) *tally {
-	const least = 3
+	const (
+		least  = 3
+		breath = 20 * time.Millisecond
+	)
 	var workers sync.WaitGroup
 	result, began := &tally{}, time.Now()
 	isOver := func(count, answered int) bool {
@@ -205,7 +218,7 @@ func (s *stage) callAll(ctx context.Context, played <-chan struct{}, mayFail fun
 				if err == nil {
 					answered++
 				}
-				<-time.After(20 * time.Millisecond)
+				<-time.After(breath)
 			}
 			if answered == 0 && s.attacked.Running() {
 				result.note("never", 0, fmt.Errorf("%s is answered", each.name))
@@ -224,7 +237,7 @@ type hold struct {
 }
 
 // holdLock takes one; nil where there is no sidecar.
-func (s *stage) holdLock(t *testing.T, ctx context.Context) *hold {
+func (s *stage) holdLock(ctx context.Context, t *testing.T) *hold {
 	t.Helper()
 	if s.sidecar == nil {
 		return nil

@@ -20,7 +20,10 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
 
-var figures = flag.Bool("figures", false, "have each attack last for five seconds, and print what it costs")
+var (
+	figures = flag.Bool("figures", false, "have each attack last for five seconds, and print what it costs")
+	night   = flag.Bool("night", false, "play against all doors")
+)
 
 // patient is how long anything may take that must happen.
 const patient = time.Minute
@@ -136,13 +139,13 @@ func (p *program) saying(t *testing.T, beginning string, nth int) (rest string) 
 }
 
 // peak is the most memory that the process had, in words with what the kernel counted for its group: that of files, too.
-func (p *program) peak() (told string, bytes int) {
+func (p *program) peak() (told string, taken int) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.ID())) // none elsewhere
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	_, _ = fmt.Sscan(rest, &bytes)
-	bytes <<= 10
+	_, _ = fmt.Sscan(rest, &taken)
+	taken <<= 10
 	if p.group == nil {
-		return fmt.Sprint(bytes>>20, " MiB"), bytes
+		return fmt.Sprint(taken>>20, " MiB"), taken
 	}
-	return fmt.Sprintf("%d MiB (group: %d)", bytes>>20, p.group.peak()>>20), bytes
+	return fmt.Sprintf("%d MiB (group: %d)", taken>>20, p.group.peak()>>20), taken
 }

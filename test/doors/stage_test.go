@@ -50,7 +50,9 @@ func newStage(t *testing.T) *stage {
 	folder, err := os.MkdirTemp("", "stage-") // a short path, for sockets
 	expect.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	return &stage{t: t, folder: folder, authority: authority.New(t), addresses: map[string]string{}, bearer: map[string]string{}, limit: sidecarLimit}
+	return &stage{
+		t: t, folder: folder, authority: authority.New(t), addresses: map[string]string{}, bearer: map[string]string{}, limit: sidecarLimit,
+	}
 }
 
 func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
@@ -178,8 +180,14 @@ func console(s *stage) {
 
 // injector is one alone.
 func injector(s *stage) {
+	s.inject(s.injecting())
+}
+
+// inject starts an injector, and has others call it.
+func (s *stage) inject(flags []string) {
+	s.t.Helper()
 	s.limit = injectorLimit
-	s.attacked = launch(s.t, injectorLimit, s.injecting()...)
+	s.attacked = launch(s.t, injectorLimit, flags...)
 	s.addresses["webhook"] = s.attacked.saying(s.t, "listening on ", 0)
 	s.addresses["metrics-listen"] = s.attacked.saying(s.t, "listening on ", 1)
 	s.others = []call{
@@ -230,7 +238,7 @@ func at(purpose string) func(*stage) []target {
 		to := target{address: s.addresses[purpose], bearer: s.bearer[purpose], calls: purpose == "listen" || purpose == "operator-listen"}
 		switch purpose {
 		case "listen", "http-listen":
-			if s.secure {
+			if s.secure && to.bearer == "" {
 				to.tls = s.clientTLS(s.sign("evil"))
 			}
 		case "console":

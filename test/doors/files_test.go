@@ -1,0 +1,174 @@
+package doors
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
+)
+
+// A shape is what stands where a file should.
+type shape struct {
+	name string
+	put  func(path string, good []byte) error
+}
+
+const halfFile = "half a file"
+
+// shapes are all of them. What may block for ever comes last.
+var shapes = []shape{
+	{halfFile, func(path string, good []byte) error { return os.WriteFile(path, good[:len(good)/2], 0o600) }},
+	{"a link to /dev/zero", func(path string, _ []byte) error { return os.Symlink("/dev/zero", path) }},
+	{"a directory", func(path string, _ []byte) error { return os.Mkdir(path, 0o700) }},
+	{"a FIFO", func(path string, _ []byte) error { return syscall.Mkfifo(path, 0o600) }},
+}
+
+// place moves a shape to where a file was.
+func (h shape) place(t *testing.T, path string, good []byte) {
+	t.Helper()
+	expect.Must(t, os.RemoveAll(path))
+	expect.Must(t, h.put(path, good))
+	if h.name == halfFile {
+		ago := time.Now().Add(-time.Minute) // it counts as complete
+		expect.Must(t, os.Chtimes(path, ago, ago))
+	}
+}
+
+// withFiles are the flags of a program of which each file is good, and where each is.
+func (s *stage) withFiles(flag string) (arguments []string, paths map[string]string) {
+	s.t.Helper()
+	switch {
+	case strings.HasPrefix(flag, "inject-webhook --kube"):
+		s.authority.WriteCertificate(s.path("ca"))
+		arguments = append(s.injecting()[:4], "--pattern="+s.path("pattern"), "--secret=a/b", "--webhook=c", "--host=d", "--kube-api=https://127.0.0.1:1",
+			"--kube-ca-file="+s.path("ca"), "--kube-token-file="+s.write("kube-token", token))
+	case strings.HasPrefix(flag, "inject-webhook"):
+		arguments = s.injecting()
+	default:
+		s.authority.WriteCertificate(s.path("domain"))
+		arguments = slices.Concat(s.serving(), s.ruled(), s.withTLS(), s.withToken(), []string{
+			"--tls-trust-domain=prod.example=" + s.path("domain"), "--zookeeper-auth-file=" + s.write("auth", "user:password\nuser2:password2"),
+			"--audit-log=" + s.write("audit", "lines\n"), "--state-dir=" + s.path("state"),
+		})
+		expect.Must(s.t, os.Mkdir(s.path("state"), 0o700))
+		s.write("state/sidekeeper-state", "")
+		s.write("state/0.lease", "a lease")
+	}
+	if strings.HasPrefix(flag, "serve --zookeeper-tls") {
+		arguments = append(arguments, "--zookeeper-tls-ca="+s.path("zca"), "--zookeeper-tls-cert="+s.path("zcert"), "--zookeeper-tls-key="+s.path("zkey"))
+		s.authority.WriteCertificate(s.path("zca"))
+		s.authority.WritePair(s.sign("sidecar"), s.path("zcert"), s.path("zkey"))
+	}
+	paths = map[string]string{}
+	for _, argument := range arguments[1:] {
+		name, value, _ := strings.Cut(argument, "=")
+		paths[arguments[0]+" "+name] = value[strings.LastIndex(value, "=")+1:]
+	}
+	return arguments, paths
+}
+
+// A start with something else than a file is refused, or serves; it believes no half, takes no memory, and can be stopped.
+func TestAStartWithOddFilesEndsOrServes(t *testing.T) {
+	for _, file := range files {
+		for _, odd := range shapes {
+			t.Run(filepath.Join(file.flag, file.below)+": "+odd.name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t)
+				arguments, paths := s.withFiles(file.flag)
+				path := filepath.Join(paths[file.flag], file.below)
+				good, err := os.ReadFile(path)
+				if err != nil { // of a directory
+					good = []byte("no directory")
+				}
+				odd.place(t, path, good)
+				why := oddities[file.flag+": "+odd.name]
+				got, err := begins(t, launch(t, sidecarLimit, arguments...), path, why != "")
+				if err == nil && got == taken && odd.name == halfFile && file.half == refused {
+					err = errors.New("half a file is taken")
+				}
+				tell(t, why, err)
+			})
+		}
+	}
+}
+
+// tell fails the test for what is wrong, unless that is known.
+func tell(t *testing.T, why string, err error) {
+	t.Helper()
+	switch {
+	case err != nil && why != "":
+		t.Logf("%s: %v", why, err)
+	case err != nil:
+		t.Error(err)
+	case why != "":
+		t.Logf("this time it was not so: %s", why)
+	}
+}
+
+// hasReader says whether a program has opened a FIFO for reading, or is about to. It waits no longer, then.
+func hasReader(path string) bool {
+	about, err := os.Stat(path)
+	if err != nil || about.Mode().Type() != os.ModeNamedPipe {
+		return false
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		file.Close()
+	}
+	return err == nil
+}
+
+// begins says whether a program takes a file and serves, or refuses it and ends, and has it stop. Of one that is known to wait, that it does is
+// enough.
+func begins(t *testing.T, p *program, path string, known bool) (outcome half, err error) {
+	t.Helper()
+	patience := patient
+	if known {
+		patience = 5 * time.Second
+	}
+	overdue := time.After(patience)
+	for outcome == "" {
+		select {
+		case <-p.Exited():
+			if code := p.State().ExitCode(); code != exit.Usage {
+				return "", fmt.Errorf("it ends with %v: %s", p.State(), p.log.Text())
+			}
+			return refused, nil
+		case <-overdue:
+			return "", errors.Join(errors.New("it neither serves nor ends"), stops(p, patience))
+		case <-time.After(5 * time.Millisecond):
+			if known && hasReader(path) {
+				return "", errors.New("it has opened the FIFO")
+			}
+			if strings.Contains(p.out.Text(), "listening on ") {
+				outcome = taken
+			}
+		}
+	}
+	if told, bytes := p.peak(); bytes > sidecarLimit && !raced {
+		return "", errors.New("it takes " + told)
+	}
+	return outcome, stops(p, patience)
+}
+
+// stops says so of a program that serves.
+func stops(p *program, patience time.Duration) error {
+	p.Send(syscall.SIGTERM)
+	select {
+	case <-p.Exited():
+		if code := p.State().ExitCode(); code != 0 {
+			return fmt.Errorf("stopped, it ends with %v: %s", p.State(), p.log.Text())
+		}
+		return nil
+	case <-time.After(patience):
+		return errors.New("SIGTERM does not end it")
+	}
+}
