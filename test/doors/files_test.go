@@ -48,8 +48,10 @@ func (s *stage) withFiles(flag string) (arguments []string, paths map[string]str
 	switch {
 	case strings.HasPrefix(flag, "inject-webhook --kube"):
 		s.authority.WriteCertificate(s.path("ca"))
-		arguments = append(s.injecting()[:4], "--pattern="+s.path("pattern"), "--secret=a/b", "--webhook=c", "--host=d", "--kube-api=https://127.0.0.1:1",
-			"--kube-ca-file="+s.path("ca"), "--kube-token-file="+s.write("kube-token", token))
+		arguments = slices.Concat(s.injecting()[:4], []string{
+			"--pattern=" + s.path("pattern"), "--secret=a/b", "--webhook=c", "--host=d", "--kube-api=https://127.0.0.1:1",
+			"--kube-ca-file=" + s.path("ca"), "--kube-token-file=" + s.write("kube-token", token),
+		})
 	case strings.HasPrefix(flag, "inject-webhook"):
 		arguments = s.injecting()
 	default:
@@ -63,7 +65,8 @@ func (s *stage) withFiles(flag string) (arguments []string, paths map[string]str
 		s.write("state/0.lease", "a lease")
 	}
 	if strings.HasPrefix(flag, "serve --zookeeper-tls") {
-		arguments = append(arguments, "--zookeeper-tls-ca="+s.path("zca"), "--zookeeper-tls-cert="+s.path("zcert"), "--zookeeper-tls-key="+s.path("zkey"))
+		arguments = append(arguments, "--zookeeper-tls-ca="+s.path("zca"), "--zookeeper-tls-cert="+s.path("zcert"),
+			"--zookeeper-tls-key="+s.path("zkey"))
 		s.authority.WriteCertificate(s.path("zca"))
 		s.authority.WritePair(s.sign("sidecar"), s.path("zcert"), s.path("zkey"))
 	}

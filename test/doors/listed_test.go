@@ -2,15 +2,18 @@ package doors
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -206,4 +209,20 @@ func TestEachContentTypeHasARow(t *testing.T) {
 	for name := range rows {
 		t.Errorf("%s has a row and is taken by no method", name)
 	}
+}
+
+func TestTheLimitsAreThoseOfTheChart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../helm/sidekeeper/values.yaml")
+	expect.Must(t, err)
+	type limited struct {
+		Resources struct{ Limits struct{ Memory string } }
+	}
+	var values struct {
+		limited  `yaml:",inline"`
+		Injector limited
+	}
+	expect.Must(t, yaml.Unmarshal(text, &values))
+	expect.Same(t, "the sidecar's limit", values.Resources.Limits.Memory, fmt.Sprint(sidecarLimit>>20, "Mi"))
+	expect.Same(t, "the injector's limit", values.Injector.Resources.Limits.Memory, fmt.Sprint(injectorLimit>>20, "Mi"))
 }

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"sync"
 
+	_ "google.golang.org/grpc/health/grpc_health_v1"              // describes itself
+	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha" // describes itself
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	_ "google.golang.org/grpc/health/grpc_health_v1"              // describes itself
-	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha" // describes itself
-
-	_ "github.com/sidekeeper/sidekeeper/internal/methods" // imports all services
+	_ "github.com/sidekeeper/sidekeeper/internal/methods" // imports what describes all services
 )
 
 // longest is how many bytes a request may have.

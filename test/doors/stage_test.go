@@ -21,7 +21,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
-// What the chart gives the sidecar and the injector, whose settings in values.yaml a test compares.
+// What the chart gives the sidecar and the injector, as a test sees.
 const (
 	sidecarLimit  = 384 << 20
 	injectorLimit = 128 << 20
@@ -297,7 +297,7 @@ func (t target) connect(ctx context.Context) (net.Conn, error) {
 func (t target) client(ctx context.Context) *http.Client {
 	transport := &http.Transport{
 		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return t.connect(ctx) },
-		TLSClientConfig: t.tls, Protocols: &http.Protocols{},
+		TLSClientConfig: t.tls.Clone(), Protocols: &http.Protocols{},
 	}
 	transport.Protocols.SetHTTP1(!t.calls)
 	transport.Protocols.SetHTTP2(t.calls && t.tls != nil)

@@ -77,7 +77,8 @@ var exceptions = []exception{
 	{"serve --metrics-listen", "", "", "a scrape", late, closedUnread},
 	{"serve --metrics-listen", "", "", "a probe over HTTP", late, closedUnread},
 	{"serve --admin-listen", "", "", "the status page", late, closedUnread},
-	{"inject-webhook", "", "", "", late, closedUnread},
+	{"inject-webhook", "", "", "a pod's review", late, closedUnread},
+	{"inject-webhook", "", "", "the injector's", late, closedUnread},
 	{"console", "the token", fields.name, "", never, "open: what is decoded at once takes more than 384 MiB: the kernel kills it"},
 	{"console", "", "", "the console's page", late, closedUnread},
 }
@@ -86,11 +87,17 @@ var exceptions = []exception{
 func excused(door door, play play, wrong string) *exception {
 	for i, e := range exceptions {
 		if strings.HasPrefix(door.flag, e.flag) && strings.HasPrefix(door.callers, e.callers) &&
-			strings.HasPrefix(play.name, e.play) && strings.HasPrefix(wrong, e.calls) {
+			strings.HasPrefix(play.name, e.play) && strings.HasPrefix(wrong, e.calls) && (e.why != closedUnread || isClosed(wrong)) {
 			return &exceptions[i]
 		}
 	}
 	return nil
+}
+
+// isClosed says whether a call has ended with its connection.
+func isClosed(wrong string) bool {
+	return strings.HasSuffix(wrong, "EOF") || strings.HasSuffix(wrong, "connection reset by peer") || strings.HasSuffix(wrong, "broken pipe") ||
+		strings.HasSuffix(wrong, "server closed idle connection")
 }
 
 // A kind is how a method answers.
@@ -181,8 +188,8 @@ const (
 	taken   half = "taken" // since it is a valid one, too
 )
 
-// files are all settings that name a file. Each is attacked at the start, and those that are reloaded while the sidecar runs, too: with half a file,
-// a FIFO, a link to /dev/zero and a directory in its place.
+// files are all settings that name a file. Each is attacked at the start, and those that are reloaded while the program runs, too: with half a
+// file, a FIFO, a link to /dev/zero and a directory in its place.
 var files = []struct {
 	flag     string
 	below    string // the name in the directory that the flag names; empty for what it names itself
