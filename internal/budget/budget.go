@@ -41,6 +41,8 @@ type Budget struct {
 	Options
 	connections
 
+	operators *account // of all of them, who are bounded in nothing but requests that do not come
+
 	incoming unfinished
 	memory   Memory
 	methods  map[string]bool // those there are, and whether they are long-lived streams
@@ -57,6 +59,7 @@ func New(options Options) *Budget {
 		allDecoding: newSum(mostDecoded), allLong: newSum(MostLong(options.Memory)), allValues: newSum(quarter(options.Memory, mostRead)),
 	}
 	b.allLong.hurry = b.makeRoom
+	b.operators = b.newAccount("")
 	return b
 }
 

@@ -177,6 +177,9 @@ func (s *Slot) queue(identity string) (time.Duration, error) {
 		b.Reached(policy.Connections)
 		return 0, b.refuse("connections per caller", share, identity)
 	}
+	if free := b.most - b.open; free < b.most/4 && of.open >= max(1, free/8) && !isOwn(identity) { // so that no few callers have all
+		return 0, b.refuse("an eighth of the free connections", max(1, free/8), identity)
+	}
 	place := of.visits.Reserve()
 	if place.Delay() > longestQueue {
 		place.Cancel()

@@ -65,7 +65,7 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 		}
 		return "in"
 	}
-	for i, want := range strings.Fields("in in in in in in refused refused in in shut shut") {
+	for i, want := range strings.Fields("in in in in in in refused refused in refused") {
 		identity := "uid:1"
 		if i >= 8 {
 			identity = "uid:2"
@@ -73,11 +73,13 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 		same(t, fmt.Sprint(i), come(identity), want)
 	}
 	same(t, "warnings", logged.Len(), 2) // each once
+	same(t, "another", come("uid:3"), "in")
+	same(t, "one too many", come("uid:4"), "shut")
 	for range 2 {
 		slots[0].Leave()
 	}
-	same(t, "after one has left", come("uid:1"), "in")
-	same(t, "and another", come("uid:3"), "shut")
+	same(t, "after one has left", come("uid:4"), "in")
+	same(t, "and another", come("uid:5"), "shut")
 	for _, v := range slots {
 		v.Leave()
 	}
@@ -235,12 +237,35 @@ func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 		return slot.Identify(identity)
 	}
 	for i := range 98 {
-		must(t, come(fmt.Sprint("dns:", i%2)))
+		must(t, come(fmt.Sprint("dns:", i)))
 	}
-	same(t, "a caller", come("dns:2"), errTooManyConnections)
+	same(t, "a caller", come("dns:x"), errTooManyConnections)
 	same(t, "root", come("uid:0"), nil)
 	same(t, "the sidecar's user", come("uid:"+uid()), nil)
 	same(t, "one too many", come("uid:0"), errTooManyConnections)
+}
+
+// Callers that take what they can leave something to those who come later.
+func TestAFewCallersDoNotTakeAllConnections(t *testing.T) {
+	t.Parallel()
+	d := budgetOf(1000, zap.NewNop())
+	took := func(identity string) (took int) {
+		for range 1000 {
+			slot, err := d.enter(nil)
+			must(t, err)
+			if slot.Identify(identity) != nil {
+				slot.Leave()
+				return took
+			}
+			took++
+		}
+		return took
+	}
+	var all []int
+	for i := range 7 {
+		all = append(all, took(fmt.Sprint("dns:", i)))
+	}
+	same(t, "taken", fmt.Sprint(all), "[750 27 24 22 19 17 15]")
 }
 
 // exhausted is a listener of a process without a file descriptor.

@@ -10,8 +10,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // How many fields a request has at most, those of the messages in it included. Two bytes on the wire become a message of a hundred.
@@ -35,8 +33,8 @@ func FieldsOf(request protoreflect.MessageDescriptor) int {
 	return MostFields
 }
 
-// FewFields says whether a request on the wire has no more fields than its type may have. It makes nothing of them.
-func FewFields(data []byte, request protoreflect.MessageDescriptor) bool {
+// fewFields says whether a request on the wire has no more fields than its type may have. It makes nothing of them.
+func fewFields(data []byte, request protoreflect.MessageDescriptor) bool {
 	most := FieldsOf(request)
 	return fieldsOf(data, request, most) <= most
 }
@@ -77,8 +75,8 @@ func countFields(data []byte, of protoreflect.MessageDescriptor, left *int, dept
 	return nil
 }
 
-// FewFieldsJSON is FewFields for a request in JSON: each field, element and message in it has a comma or a bracket of its own.
-func FewFieldsJSON(data []byte, request protoreflect.MessageDescriptor) bool {
+// fewFieldsJSON is fewFields for a request in JSON: each field, element and message in it has a comma or a bracket of its own.
+func fewFieldsJSON(data []byte, request protoreflect.MessageDescriptor) bool {
 	return countJSON(data, FieldsOf(request)) >= 0
 }
 
@@ -110,8 +108,8 @@ func (b *Budget) decode(a *arrival, wire []byte, into proto.Message, most int, f
 		proto.Merge(into, onlyID(wire))
 		return nil
 	case fields > most:
-		return service.QuotaExceeded(RequestFields, most, caller.Of(a.ctx).Identity, 0)
-	case fields > MostFields && a.of != nil:
+		return a.of.exceeded(RequestFields, most)
+	case fields > MostFields:
 		release, err := a.of.decoding.acquire(a.ctx, 1)
 		if err != nil {
 			return err

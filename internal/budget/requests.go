@@ -242,12 +242,12 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 		return errCompressed
 	}
 	a := arriving.Get().(*arrival)
-	*a = arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw, since: time.Now()}
-	if a.of == nil { // an operator's
-		return b.readOnly(a, into, more)
-	}
+	*a = arrival{of: b.accountOfCall(ctx), ctx: ctx, raw: raw, since: time.Now()}
 	most := mostUnread
-	if methods.Of(method).IsUrgent() {
+	switch {
+	case a.of == b.operators:
+		most = mostIncoming
+	case methods.Of(method).IsUrgent():
 		most += urgentUnread
 	}
 	if !b.incoming.enter(a, most) {
@@ -266,6 +266,14 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 	*a = arrival{}
 	arriving.Put(a)
 	return err
+}
+
+// accountOfCall is the account of who makes a call.
+func (b *Budget) accountOfCall(ctx context.Context) *account {
+	if of := SlotOf(caller.Of(ctx)).account; of != nil {
+		return of
+	}
+	return b.operators
 }
 
 // readOnly reads a request that is the only one, unless more may follow.
@@ -292,7 +300,7 @@ func (b *Budget) further(ctx context.Context, into proto.Message) error {
 	if !ok {
 		return errNoStream
 	}
-	return b.read(&arrival{of: SlotOf(caller.Of(ctx)).account, ctx: ctx, raw: raw}, into, MostFields, window)
+	return b.read(&arrival{of: b.accountOfCall(ctx), ctx: ctx, raw: raw}, into, MostFields, window)
 }
 
 // read reads one request that has no more fields, and is no longer.
@@ -328,8 +336,6 @@ func (b *Budget) readBody(a *arrival, length int, further bool) (wire []byte, fr
 		flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
 		data.Free()
 		return flat.ReadOnlyData(), flat.Free, nil
-	case a.of == nil:
-		wire, err = readPieces(a.raw, length)
 	case length > window:
 		wire, err = b.readLong(a, length)
 	case further:

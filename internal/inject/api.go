@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/certificate"
+	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
 // An API says where Kubernetes' API is and who calls it. The zero value is what pods find: the variables that the kubelet sets,
@@ -69,7 +70,7 @@ func newClient(api API, secret, webhook string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	authorities, err := os.ReadFile(api.CAFile)
+	authorities, err := reload.Read(api.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (c *client) do(ctx context.Context, method, path, contentType string, body,
 	if err != nil {
 		return err
 	}
-	token, err := os.ReadFile(c.api.TokenFile)
+	token, err := reload.Read(c.api.TokenFile)
 	if err != nil {
 		return err
 	}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
 const (
@@ -46,7 +47,7 @@ type Check func(arguments []string) (flag string, err error)
 
 // ReadPattern reads a pattern from a file, and refuses one whose sidecar would not start.
 func ReadPattern(file string, check Check) (*Pattern, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // whoever starts the injector names the file
+	text, err := reload.Read(file)
 	if err != nil {
 		return nil, err
 	}

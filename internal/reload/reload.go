@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type Files[T any] struct {
 	names  []string
 	parse  func(contents [][]byte) (T, error)
 	report func(T, error)
+	read   func(name string) (content []byte, written time.Time, err error)
 
 	current atomic.Pointer[T]
 	mu      sync.Mutex
@@ -40,7 +42,7 @@ type Files[T any] struct {
 // Open reads the files for the first time. The errors of parse name no content. Report gets each new value, and the last good one
 // with the error, once for each error, while there is none.
 func Open[T any](parse func(contents [][]byte) (T, error), report func(T, error), names ...string) (*Files[T], error) {
-	f := &Files[T]{names: names, parse: parse, report: report}
+	f := &Files[T]{names: names, parse: parse, report: report, read: read}
 	_, err := f.load()
 	return f, err
 }
@@ -132,7 +134,7 @@ func (f *Files[T]) load() (changed bool, err error) {
 	contents := make([][]byte, len(f.names))
 	var written time.Time // last
 	for i, name := range f.names {
-		content, at, err := read(name)
+		content, at, err := f.read(name)
 		if err != nil {
 			return false, err
 		}
@@ -168,21 +170,36 @@ func (f *Files[T]) isSettled(contents [][]byte, written time.Time) bool {
 }
 
 func read(name string) (content []byte, written time.Time, err error) {
-	file, err := os.Open(name) //nolint:gosec // a flag names it
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // a flag names it
 	if err != nil {
 		return nil, written, err
 	}
 	defer file.Close()
-	content, err = io.ReadAll(io.LimitReader(file, longest+1))
+	about, err := file.Stat()
+	switch {
+	case err != nil:
+	case about.IsDir():
+		err = syscall.EISDIR
+	case !about.Mode().IsRegular():
+		err = errors.New("is no regular file")
+	}
+	if err == nil {
+		content, err = io.ReadAll(io.LimitReader(file, longest+1))
+	}
 	if err == nil && len(content) > longest {
 		err = fmt.Errorf("more than %d bytes", longest)
 	}
 	if err != nil {
 		return nil, written, fmt.Errorf("%s: %w", name, err)
 	}
-	about, err := file.Stat()
-	if err != nil {
+	if about, err = file.Stat(); err != nil {
 		return nil, written, err
 	}
 	return content, about.ModTime(), nil
+}
+
+// Read reads a file once. It waits for no writer of a pipe, and takes no device.
+func Read(name string) ([]byte, error) {
+	content, _, err := read(name)
+	return content, err
 }

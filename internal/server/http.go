@@ -163,7 +163,7 @@ func (h *httpListener) handler() http.Handler {
 		services = append(services, name)
 	}
 	slices.Sort(services)
-	h.bodies.Check, h.bodies.Whose = fewFields, func(r *http.Request) string {
+	h.bodies.Check, h.bodies.Whose = budget.FewFields, func(r *http.Request) string {
 		return r.Context().Value(linkKey{}).(*link).identity
 	}
 	return h.bodies.Given(gateway.New(services, h.connection))

@@ -17,7 +17,7 @@ func TestConnectionsThatAskForNothingDoNotKeepAScraperOut(t *testing.T) {
 		conn, err := net.Dial("tcp", p.server.MetricsAddress())
 		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(2 * time.Second)) // it is not for its silence that one ends
+		_ = conn.SetDeadline(time.Now().Add(4500 * time.Millisecond)) // it is not for its silence that one ends: that takes 5 s
 		silent = append(silent, conn)
 	}
 	_, err := silent[0].Read(make([]byte, 1))

@@ -70,8 +70,12 @@ func (w *wire) begin(method string, messages ...proto.Message) (stream uint32) {
 	var fields bytes.Buffer
 	encoder := hpack.NewEncoder(&fields)
 	for _, field := range []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: method}, {Name: ":authority", Value: "x"},
-		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: method},
+		{Name: ":authority", Value: "x"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 	} {
 		must(w.t, encoder.WriteField(field))
 	}

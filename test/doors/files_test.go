@@ -92,52 +92,19 @@ func TestAStartWithOddFilesEndsOrServes(t *testing.T) {
 					good = []byte("no directory")
 				}
 				odd.place(t, path, good)
-				why := oddities[file.flag+": "+odd.name]
-				got, err := begins(t, launch(t, sidecarLimit, arguments...), path, why != "")
+				got, err := begins(launch(t, sidecarLimit, arguments...))
 				if err == nil && got == taken && odd.name == halfFile && file.half == refused {
 					err = errors.New("half a file is taken")
 				}
-				tell(t, why, err)
+				expect.Must(t, err)
 			})
 		}
 	}
 }
 
-// tell fails the test for what is wrong, unless that is known.
-func tell(t *testing.T, why string, err error) {
-	t.Helper()
-	switch {
-	case err != nil && why != "":
-		t.Logf("%s: %v", why, err)
-	case err != nil:
-		t.Error(err)
-	case why != "":
-		t.Logf("this time it was not so: %s", why)
-	}
-}
-
-// hasReader says whether a program has opened a FIFO for reading, or is about to. It waits no longer, then.
-func hasReader(path string) bool {
-	about, err := os.Stat(path)
-	if err != nil || about.Mode().Type() != os.ModeNamedPipe {
-		return false
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if err == nil {
-		file.Close()
-	}
-	return err == nil
-}
-
-// begins says whether a program takes a file and serves, or refuses it and ends, and has it stop. Of one that is known to wait, that it does is
-// enough.
-func begins(t *testing.T, p *program, path string, known bool) (outcome half, err error) {
-	t.Helper()
-	patience := patient
-	if known {
-		patience = 5 * time.Second
-	}
-	overdue := time.After(patience)
+// begins says whether a program takes a file and serves, or refuses it and ends, and has it stop.
+func begins(p *program) (outcome half, err error) {
+	overdue := time.After(patient)
 	for outcome == "" {
 		select {
 		case <-p.Exited():
@@ -146,11 +113,8 @@ func begins(t *testing.T, p *program, path string, known bool) (outcome half, er
 			}
 			return refused, nil
 		case <-overdue:
-			return "", errors.Join(errors.New("it neither serves nor ends"), stops(p, patience))
+			return "", errors.Join(errors.New("it neither serves nor ends"), stops(p))
 		case <-time.After(5 * time.Millisecond):
-			if known && hasReader(path) {
-				return "", errors.New("it has opened the FIFO")
-			}
 			if strings.Contains(p.out.Text(), "listening on ") {
 				outcome = taken
 			}
@@ -159,11 +123,11 @@ func begins(t *testing.T, p *program, path string, known bool) (outcome half, er
 	if told, bytes := p.peak(); bytes > sidecarLimit && !raced {
 		return "", errors.New("it takes " + told)
 	}
-	return outcome, stops(p, patience)
+	return outcome, stops(p)
 }
 
 // stops says so of a program that serves.
-func stops(p *program, patience time.Duration) error {
+func stops(p *program) error {
 	p.Send(syscall.SIGTERM)
 	select {
 	case <-p.Exited():
@@ -171,7 +135,7 @@ func stops(p *program, patience time.Duration) error {
 			return fmt.Errorf("stopped, it ends with %v: %s", p.State(), p.log.Text())
 		}
 		return nil
-	case <-time.After(patience):
+	case <-time.After(patient):
 		return errors.New("SIGTERM does not end it")
 	}
 }

@@ -70,16 +70,12 @@ const closedUnread = "open: a new connection is closed before its request is rea
 // exceptions are what is not mended yet, `open`, and what is as it shall be.
 var exceptions = []exception{
 	{"serve --listen", "loopback TCP", "", "a lock read over HTTP", own, "callers over loopback are one"},
-	{"serve --listen", "six", endless.name, "", never, "open: 1,608 unfinished requests take more than 384 MiB: the kernel kills the sidecar"},
-	{"serve --listen", "six", crowd.name, "a probe over gRPC", never, "open: six identities have all connections there may be"},
-	{"serve --listen", "six", crowd.name, "a lock read over HTTP", never, "open: six identities have all connections there may be"},
 	{"serve --http-listen", "", "", "a lock read over HTTP", late, closedUnread},
 	{"serve --metrics-listen", "", "", "a scrape", late, closedUnread},
 	{"serve --metrics-listen", "", "", "a probe over HTTP", late, closedUnread},
 	{"serve --admin-listen", "", "", "the status page", late, closedUnread},
 	{"inject-webhook", "", "", "a pod's review", late, closedUnread},
 	{"inject-webhook", "", "", "the injector's", late, closedUnread},
-	{"console", "the token", fields.name, "", never, "open: what is decoded at once takes more than 384 MiB: the kernel kills it"},
 	{"console", "", "", "the console's page", late, closedUnread},
 }
 
@@ -141,43 +137,6 @@ var rpcs = []struct {
 	{"sidekeeper.semaphore.v1.SemaphoreService", unary, "Check Create Get List Release Resize"},
 	{"sidekeeper.semaphore.v1.SemaphoreService", stream, "Acquire Watch"},
 	{"sidekeeper.sequence.v1.SequenceService", unary, "AdvanceTo Create Delete Get List Next"},
-}
-
-const (
-	waits = "open: it waits for a writer of the FIFO, and a first SIGTERM does not end it"
-	jams  = "open: it waits for a writer of the FIFO, and does not take over good files any more"
-	deaf  = "open: it waits for a writer of the FIFO, does not take over good files any more, and SIGTERM does not end it"
-	takes = "open: it reads without an end, until the kernel kills it"
-)
-
-// oddities are what odd files do that is not mended yet, by flag and file.
-var oddities = map[string]string{
-	"serve --http-token-file: a FIFO":                       waits,
-	"serve --tls-cert: a FIFO":                              waits,
-	"serve --tls-key: a FIFO":                               waits,
-	"serve --tls-client-ca: a FIFO":                         waits,
-	"serve --tls-trust-domain: a FIFO":                      waits,
-	"serve --policy: a FIFO":                                waits,
-	"serve --zookeeper-auth-file: a FIFO":                   waits,
-	"serve --zookeeper-tls-ca: a FIFO":                      waits,
-	"serve --zookeeper-tls-cert: a FIFO":                    waits,
-	"serve --zookeeper-tls-key: a FIFO":                     waits,
-	"serve --audit-log: a FIFO":                             waits,
-	"serve --http-token-file, reloaded: a FIFO":             jams,
-	"serve --zookeeper-auth-file, reloaded: a FIFO":         jams,
-	"serve --tls-cert, reloaded: a FIFO":                    jams,
-	"serve --tls-key, reloaded: a FIFO":                     jams,
-	"serve --tls-client-ca, reloaded: a FIFO":               jams,
-	"serve --tls-trust-domain, reloaded: a FIFO":            jams,
-	"serve --policy, reloaded: a FIFO":                      deaf,
-	"inject-webhook --pattern: a FIFO":                      waits,
-	"inject-webhook --tls-cert: a FIFO":                     waits,
-	"inject-webhook --tls-key: a FIFO":                      waits,
-	"inject-webhook --kube-token-file: a FIFO":              "open: it waits for a writer of the FIFO, serves, and SIGTERM does not end it",
-	"inject-webhook --kube-ca-file: a FIFO":                 waits,
-	"inject-webhook --pattern: a link to /dev/zero":         takes,
-	"inject-webhook --kube-token-file: a link to /dev/zero": takes,
-	"inject-webhook --kube-ca-file: a link to /dev/zero":    takes,
 }
 
 // A half is what half a file is.

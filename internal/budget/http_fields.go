@@ -1,4 +1,4 @@
-package server
+package budget
 
 import (
 	"encoding/binary"
@@ -10,28 +10,26 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/sidekeeper/sidekeeper/internal/budget"
 )
 
-// fewFields refuses a request with more fields than one of its method may have, before anything is made of them.
-func fewFields(r *http.Request, body []byte) error {
+// FewFields refuses a request over HTTP with more fields than one of its method may have, before anything is made of them.
+func FewFields(r *http.Request, body []byte) error {
 	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.Trim(r.URL.Path, "/"), "/", ".")))
 	method, known := found.(protoreflect.MethodDescriptor)
 	if !known {
 		return nil // which is not found, whatever it has
 	}
-	few, of := budget.FewFieldsJSON, method.Input()
+	few, of := fewFieldsJSON, method.Input()
 	kind := strings.ToLower(r.Header.Get("Content-Type"))
 	if media, _, err := mime.ParseMediaType(kind); err == nil {
 		kind = media
 	}
 	if strings.HasSuffix(kind, "proto") || kind == "application/grpc" || kind == "application/grpc-web" {
-		few = budget.FewFields
+		few = fewFields
 	}
 	for message := range messagesIn(kind, body) {
 		if !few(message, of) {
-			return fmt.Errorf("the request has more than %d fields", budget.FieldsOf(of))
+			return fmt.Errorf("the request has more than %d fields", FieldsOf(of))
 		}
 	}
 	return nil
