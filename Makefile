@@ -222,7 +222,7 @@ mutants: ## Run the tests against each mutant of which something has changed sin
 	go test -count=1 -v -timeout 2h ./test/mutants -record -skip TestRoundsOfFaults
 
 .PHONY: mutants-all
-mutants-all: ## The same against all mutants, however they have fared; takes a quarter of an hour
+mutants-all: ## The same against all mutants, however they have fared; takes three quarters of an hour
 	go test -count=1 -v -timeout 3h ./test/mutants -all -record
 
 SCHEDULES ?= 60

@@ -80,7 +80,8 @@ func (a *account) limiter(pace, most int) *rate.Limiter {
 func (a *account) hasRested() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.calls.Load() == 0 && !slices.ContainsFunc(append(a.spent[:], a.visits, a.turnedAway.events, a.denials.events), func(of *rate.Limiter) bool {
+	limiters := slices.Concat(a.spent[:], []*rate.Limiter{a.visits, a.turnedAway.events, a.denials.events})
+	return a.calls.Load() == 0 && !slices.ContainsFunc(limiters, func(of *rate.Limiter) bool {
 		return of != nil && of.Tokens() < float64(of.Burst())
 	})
 }

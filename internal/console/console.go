@@ -27,7 +27,7 @@ import (
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
-	"github.com/sidekeeper/sidekeeper/internal/budget"
+	"github.com/sidekeeper/sidekeeper/internal/fields"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 	"github.com/sidekeeper/sidekeeper/internal/ownpages"
@@ -107,7 +107,7 @@ func (o Options) handler(token string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	bodies := httpconns.NewBodies(mostConnections, longestRequest, requestTime)
-	bodies.Check = budget.FewFields
+	bodies.Check = fields.Few
 	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", bodies.Given(calls))))
 	mux.Handle("POST /about", guarded(bodies.Given(http.HandlerFunc(o.about))))
 	mux.Handle("POST /state", guarded(bodies.Given(http.HandlerFunc(o.state))))

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -61,8 +63,9 @@ type admission struct {
 	passed     bool               // whether one was let in
 	last       attempt            // of a stream
 
-	inner  bool // whether it came inside of another one's stream: it has a session already
-	goesOn bool // whether an earlier process has let it in: it costs nothing again
+	inner  bool       // whether it came inside of another one's stream: it has a session already
+	span   trace.Span // its own, then; nil for others, whose span is begun before
+	goesOn bool       // whether an earlier process has let it in: it costs nothing again
 }
 
 // open begins a call that nothing is known of yet but its method.
@@ -77,9 +80,9 @@ func (a *admissions) open(ctx context.Context, method, kind string) *admission {
 // Begin implements caller.Admitter.
 func (a *admissions) Begin(ctx context.Context, method string, request any, goesOn bool) (caller.Admission, error) {
 	tracer := trace.SpanFromContext(ctx).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server")
-	ctx, _ = tracer.Start(ctx, strings.TrimPrefix(method, "/"))
+	ctx, span := tracer.Start(ctx, strings.TrimPrefix(method, "/"))
 	call := a.open(ctx, method, serverStream)
-	call.inner, call.goesOn = true, goesOn
+	call.inner, call.goesOn, call.span = true, goesOn, span
 	err := call.enter()
 	if err == nil {
 		err = call.judge(request)
@@ -91,7 +94,12 @@ func (a *admissions) Begin(ctx context.Context, method string, request any, goes
 }
 
 // enter lets a stream in, unless its caller may make no call of its kind or there are too many. Nothing of its request is read before.
-func (c *admission) enter() error {
+func (c *admission) enter() (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = recovered(panicked)
+		}
+	}()
 	if err := c.authorizer.mayAsk(c.from, c.method); err != nil {
 		return err
 	}
@@ -108,7 +116,12 @@ func (c *admission) enter() error {
 
 // judge lets a request in. A stream is among those that a new policy judges before it is judged itself, so that none passes between two
 // policies.
-func (c *admission) judge(request any) error {
+func (c *admission) judge(request any) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = recovered(panicked)
+		}
+	}()
 	c.judged = true
 	c.received.Inc()
 	tellNames(c.ctx, c.method, request)
@@ -139,6 +152,11 @@ func (c *admission) judge(request any) error {
 	return nil
 }
 
+// recovered is the error of a panic, which ends one call.
+func recovered(panicked any) error {
+	return &recovery.PanicError{Panic: panicked, Stack: debug.Stack()}
+}
+
 // Context implements caller.Admission.
 func (c *admission) Context() context.Context { return c.ctx }
 
@@ -157,8 +175,8 @@ func (c *admission) End(err error) error {
 	err = c.answer(err)
 	c.handled.WithLabelValues(status.Code(err).String()).Inc()
 	c.log.finished(c.ctx, c.method, c.began, err)
-	if c.inner {
-		trace.SpanFromContext(c.ctx).End()
+	if c.span != nil {
+		c.span.End()
 	}
 	return err
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/fields"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 	"github.com/sidekeeper/sidekeeper/internal/ownpages"
@@ -77,7 +78,8 @@ func (s *Server) openHTTP() error {
 func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	h := &httpListener{
 		inside: newInside(), refused: s.options.Metrics.limitReached, conns: httpconns.New(mostCallersHTTP),
-		bodies: httpconns.NewBodies(budget.MostLong(s.options.MaxMemory), budget.LongestMessage, cmp.Or(s.options.completeWithin, budget.LongestRequest)),
+		bodies: httpconns.NewBodies(budget.MostLong(s.options.MaxMemory), budget.LongestMessage,
+			cmp.Or(s.options.completeWithin, budget.LongestRequest)),
 	}
 	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit})
 	handler := h.handler()
@@ -163,7 +165,7 @@ func (h *httpListener) handler() http.Handler {
 		services = append(services, name)
 	}
 	slices.Sort(services)
-	h.bodies.Check, h.bodies.Whose = budget.FewFields, func(r *http.Request) string {
+	h.bodies.Check, h.bodies.Whose = fields.Few, func(r *http.Request) string {
 		return r.Context().Value(linkKey{}).(*link).identity
 	}
 	return h.bodies.Given(gateway.New(services, h.connection))

@@ -103,8 +103,9 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	path := t.TempDir() + "/policy.yaml"
 	must(t, os.WriteFile(path, []byte("rules: []"), 0o600))
 	admission := &admissions{
-		metrics: NewMetrics(), log: callLog{zap.NewNop()}, mostStreams: 1, authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
-		denials: denials{zap.NewNop()},
+		metrics: NewMetrics(), log: callLog{zap.NewNop()}, mostStreams: 1,
+		authorizer: authorizer{newFollowedPolicy(t, path).policyFile, &openStreams{}},
+		denials:    denials{zap.NewNop()},
 	}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)

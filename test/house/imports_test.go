@@ -28,12 +28,16 @@ var charters = []charter{
 	{
 		folder: "internal/server",
 		ours: []string{
-			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns",
-			"internal/methods", "internal/ownpages", "internal/policy", "internal/reload",
+			"service", "gen", "internal/budget", "internal/caller", "internal/certificate", "internal/fields", "internal/gateway",
+			"internal/httpconns", "internal/methods", "internal/ownpages", "internal/policy", "internal/reload",
 		},
 		closed: zooKeeper,
 	},
-	{folder: "internal/budget", ours: []string{"service", "gen", "internal/caller", "internal/methods", "internal/policy"}, closed: zooKeeper},
+	{
+		folder: "internal/budget", ours: []string{"service", "gen", "internal/caller", "internal/fields", "internal/methods", "internal/policy"},
+		closed: zooKeeper,
+	},
+	{folder: "internal/fields", ours: []string{"gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "internal/methods", ours: []string{"gen"}, closed: zooKeeper},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
@@ -67,7 +71,9 @@ var charters = []charter{
 	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/gateway", closed: slices.Concat(logs, zooKeeper)},
 	{
-		folder: "internal/console", ours: []string{"gen", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
+		folder: "internal/console", ours: []string{
+			"gen", "internal/fields", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show",
+		},
 		closed: slices.Concat(logs, zooKeeper),
 	},
 	{folder: "internal/ownpages", closed: slices.Concat(wire, logs, zooKeeper)},

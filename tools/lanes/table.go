@@ -87,7 +87,9 @@ var table = []Lane{
 	},
 	{
 		Name: "console", When: Changed, Needs: []string{"node", "browser"}, Targets: []string{"browser", "test-console"},
-		Owns: []string{"internal/console", "tools/pictures"}, Reads: []string{"proto", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
+		Owns: []string{"internal/console", "tools/pictures"}, Reads: []string{
+			"proto", "internal/fields", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show",
+		},
 	},
 	{
 		Name: "packaging", When: Changed, Needs: []string{"git", "image", "packages", "python", "node", "java"},

@@ -1,4 +1,4 @@
-package budget
+package fields
 
 import (
 	"encoding/binary"
@@ -12,24 +12,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// FewFields refuses a request over HTTP with more fields than one of its method may have, before anything is made of them.
-func FewFields(r *http.Request, body []byte) error {
+// Few refuses a request over HTTP with more fields than one of its method may have, before anything is made of them.
+func Few(r *http.Request, body []byte) error {
 	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.Trim(r.URL.Path, "/"), "/", ".")))
 	method, known := found.(protoreflect.MethodDescriptor)
 	if !known {
 		return nil // which is not found, whatever it has
 	}
-	few, of := fewFieldsJSON, method.Input()
+	fits, of := fewInJSON, method.Input()
 	kind := strings.ToLower(r.Header.Get("Content-Type"))
 	if media, _, err := mime.ParseMediaType(kind); err == nil {
 		kind = media
 	}
 	if strings.HasSuffix(kind, "proto") || kind == "application/grpc" || kind == "application/grpc-web" {
-		few = fewFields
+		fits = few
 	}
 	for message := range messagesIn(kind, body) {
-		if !few(message, of) {
-			return fmt.Errorf("the request has more than %d fields", FieldsOf(of))
+		if !fits(message, of) {
+			return fmt.Errorf("the request has more than %d fields", MostOf(of))
 		}
 	}
 	return nil
