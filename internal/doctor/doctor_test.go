@@ -32,7 +32,13 @@ type patient struct {
 
 func newPatient(t *testing.T) *patient {
 	t.Helper()
-	memory := standin.New(standin.Options{Tick: 200 * time.Millisecond})
+	return newPatientOf(t, 200*time.Millisecond)
+}
+
+// newPatientOf has sessions that last for twenty ticks.
+func newPatientOf(t *testing.T, tick time.Duration) *patient {
+	t.Helper()
+	memory := standin.New(standin.Options{Tick: tick})
 	t.Cleanup(memory.Close)
 	server, err := embedded.Serve(memory.Ensemble, embedded.ServerOptions{Address: "127.0.0.1:0"})
 	if err != nil {
@@ -40,6 +46,7 @@ func newPatient(t *testing.T) *patient {
 	}
 	t.Cleanup(server.Close)
 	p := &patient{T: t, memory: memory, Settings: settingsFor(server.Address())}
+	p.TickTime, p.SessionTimeout = tick, 20*tick
 	p.client = connect(t, p.Settings)
 	for _, path := range []string{"/sidekeeper", "/sidekeeper/locks"} {
 		p.make(path, embedded.Persistent)
@@ -204,7 +211,7 @@ func TestAnEnsembleWhoseTokensWereLargerIsTold(t *testing.T) {
 
 func TestDirectoriesOfManyNamesAreTold(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newPatientOf(t, 3*time.Second) // long lists take their time on a busy machine
 	p.Directories = []string{"/sidekeeper", "/sidekeeper/sequences", "/sidekeeper/groups"}
 	p.make("/sidekeeper/groups", embedded.Persistent)
 	p.make("/sidekeeper/sequences", embedded.Persistent)
