@@ -69,6 +69,9 @@ type auditFile struct {
 // open opens the file at the path. Nobody but the sidecar's user reads it.
 func (a *auditFile) open() error {
 	opened, err := os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%s is a pipe that has no reader", a.path)
+	}
 	if err != nil {
 		return err
 	}

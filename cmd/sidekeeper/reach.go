@@ -16,7 +16,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/certificate"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/reload"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
@@ -171,7 +170,7 @@ func (r *reach) tlsConfig() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	if r.authority != "" {
-		authorities, err := reload.Read(r.authority)
+		authorities, err := os.ReadFile(r.authority)
 		if err != nil {
 			return nil, err
 		}

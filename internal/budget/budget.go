@@ -44,6 +44,7 @@ type Budget struct {
 	operators *account // of all of them, who are bounded in nothing but requests that do not come
 
 	incoming unfinished
+	waiting  count // long requests, for their turn
 	memory   Memory
 	methods  map[string]bool // those there are, and whether they are long-lived streams
 
@@ -82,6 +83,7 @@ type account struct {
 	arrivals arrivals
 	streams  count
 	calls    count // under way
+	waiting  count // long requests, for their turn
 
 	decoding share
 	reads    map[string]*reads // by the method that reads

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -177,8 +178,9 @@ func (s *Slot) queue(identity string) (time.Duration, error) {
 		b.Reached(policy.Connections)
 		return 0, b.refuse("connections per caller", share, identity)
 	}
-	if free := b.most - b.open; free < b.most/4 && of.open >= max(1, free/8) && !isOwn(identity) { // so that no few callers have all
-		return 0, b.refuse("an eighth of the free connections", max(1, free/8), identity)
+	if share := of.lateShare(); of.open >= share {
+		b.Reached(policy.Connections)
+		return 0, b.refuse("an eighth of the free connections", share, identity)
 	}
 	place := of.visits.Reserve()
 	if place.Delay() > longestQueue {
@@ -191,6 +193,16 @@ func (s *Slot) queue(identity string) (time.Duration, error) {
 	s.account = of
 	b.shown(s)
 	return place.Delay(), nil
+}
+
+// lateShare is how many connections a caller gets when few are free, so that no few callers have all. What a policy says of it stands. It is
+// locked.
+func (a *account) lateShare() int {
+	free, most := a.budget.most-a.budget.open, a.budget.most
+	if free >= most/4 || isOwn(a.identity) || a.budget.Limits.Said(a.identity, policy.Connections) > 0 {
+		return math.MaxInt
+	}
+	return max(1, free/8)
 }
 
 // isOwn says whether a caller is root or the sidecar's own user.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/fields"
 	"github.com/sidekeeper/sidekeeper/internal/methods"
@@ -23,7 +24,8 @@ import (
 // What there may be of requests that have not come as a whole.
 const (
 	window         = 64 << 10               // bytes that the transport takes in of each by itself
-	piece          = 512                    // bytes that are read at a time: a frame that holds one of them takes as much memory as 45
+	piece          = 64                     // bytes that are read at a time: a frame with one of them takes up to 330
+	prompt         = 1 << 10                // bytes of a further message that may have any time to come
 	mostIncoming   = 1280                   // requests of all callers: one too many ends one of the caller that has the most
 	mostUnread     = 1024                   // of one caller
 	urgentUnread   = 256                    // beside them, of the calls that keep and let go what the caller has
@@ -89,8 +91,11 @@ func (b *Budget) first(ctx context.Context, method string, into proto.Message, m
 	b.incoming.surplus(mostIncoming).end((*account).unread)
 	late := time.AfterFunc(b.Complete, func() { b.incoming.expire(a).end((*account).tooSlow) })
 	err := b.readOnly(a, into, more)
-	stopped := late.Stop()
-	switch ended := b.incoming.leave(a); {
+	stopped, ended := late.Stop(), b.incoming.leave(a)
+	if a.release != nil {
+		a.release()
+	}
+	switch {
 	case ended:
 		return errTooSlow
 	case !stopped:
@@ -133,7 +138,11 @@ func (b *Budget) further(ctx context.Context, into proto.Message) error {
 	if !ok {
 		return errNoStream
 	}
-	return b.read(&arrival{of: b.accountOfCall(ctx), ctx: ctx, raw: raw}, into, fields.Most, window)
+	longest := prompt
+	if _, leased := into.(*leasev1.MultiplexRequest); leased {
+		longest = window
+	}
+	return b.read(&arrival{of: b.accountOfCall(ctx), ctx: ctx, raw: raw}, into, fields.Most, longest)
 }
 
 // read reads one request that has no more fields, and is no longer.
@@ -149,39 +158,28 @@ func (b *Budget) read(a *arrival, into proto.Message, most, longest int) error {
 		//nolint:forbidigo // gRPC's own answer
 		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", length, longest)
 	}
-	further := longest == window
-	wire, free, err := b.readBody(a, int(length), further)
+	further := longest < LongestMessage
+	wire, err := b.readBody(a, int(length), further)
 	if err != nil {
 		return err
 	}
-	defer free()
 	return b.decode(a, wire, into, most, further)
 }
 
 // readBody reads so many bytes.
-func (b *Budget) readBody(a *arrival, length int, further bool) (wire []byte, free func(), err error) {
+func (b *Budget) readBody(a *arrival, length int, further bool) (wire []byte, err error) {
 	switch {
-	case length <= piece:
-		data, err := a.raw.Read(length)
-		if err != nil {
-			return nil, nil, halfway(err)
-		}
-		flat := data.MaterializeToBuffer(mem.DefaultBufferPool())
-		data.Free()
-		return flat.ReadOnlyData(), flat.Free, nil
+	case further && length > prompt:
+		return b.readInTime(a, length)
 	case length > window:
-		wire, err = b.readLong(a, length)
-	case further:
-		wire, err = b.readInTime(a, length)
-	default:
-		wire, err = readPieces(a.raw, length)
+		return b.readLong(a, length)
 	}
-	return wire, func() {}, err
+	return readPieces(a.raw, length)
 }
 
-// readPieces reads so many bytes, and has no more memory taken than what has come.
+// readPieces reads so many bytes, and takes little more memory than what has come.
 func readPieces(raw rawStream, length int) ([]byte, error) {
-	wire := make([]byte, 0, min(length, window))
+	wire := make([]byte, 0, min(length, prompt))
 	for len(wire) < length {
 		data, err := raw.Read(min(length-len(wire), piece))
 		if err != nil {
@@ -195,18 +193,33 @@ func readPieces(raw rawStream, length int) ([]byte, error) {
 	return wire, nil
 }
 
-// readLong reads a long request when it is the caller's turn. While others wait for theirs, the longest of those that are read are ended.
+// readLong reads a long request when it is the caller's turn. While others wait for theirs, the longest of those that are read are ended. Few
+// wait, since what the transport takes in meanwhile may be in small frames.
 func (b *Budget) readLong(a *arrival, length int) ([]byte, error) {
-	if err := b.memory.spare(); err != nil {
-		return nil, err
-	}
-	release, err := a.of.longRequests().acquire(a.ctx, 1)
+	release, err := b.turn(a)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	a.release = release
 	b.incoming.asked(a)
+	if err := b.memory.spare(); err != nil {
+		return nil, err
+	}
 	return readPieces(a.raw, length)
+}
+
+// turn waits for a long request's turn.
+func (b *Budget) turn(a *arrival) (release func(), err error) {
+	most := a.of.most(policy.IncompleteRequests)
+	if !a.of.waiting.enter(most) {
+		return nil, a.of.exceeded(policy.IncompleteRequests.String(), most)
+	}
+	defer a.of.waiting.leave()
+	if !b.waiting.enter(2 * MostLong(b.Memory)) {
+		return nil, a.of.exceeded(policy.IncompleteRequests.String(), most)
+	}
+	defer b.waiting.leave()
+	return a.of.longRequests().acquire(a.ctx, 1)
 }
 
 // longRequests are those that are read for the caller at once.

@@ -34,8 +34,11 @@ type arrival struct {
 	raw    rawStream
 	header [5]byte
 
+	release func() // gives back the place of a long one, once it is decoded and nothing follows; nil without a place
+
 	number       uint64        // under the lock of all, as are those that follow; 0 when it has left
 	older, newer *arrival      // of the same caller
+	asked        time.Time     // when the rest was asked for, of a long one
 	ended        chan struct{} // closed when its caller has been told that it has ended; nil until it is to be told
 }
 
@@ -104,7 +107,7 @@ func (u *unfinished) asked(a *arrival) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if a.number > 0 {
-		u.long[a], a.since = struct{}{}, time.Now()
+		u.long[a], a.asked = struct{}{}, time.Now()
 	}
 }
 
@@ -156,7 +159,7 @@ func (u *unfinished) surplusLong() (victim *arrival) {
 		has[a.of]++
 	}
 	for a := range u.long {
-		if now.Sub(a.since) >= yields && (victim == nil || has[a.of] > has[victim.of] || has[a.of] == has[victim.of] && a.number < victim.number) {
+		if now.Sub(a.asked) >= yields && (victim == nil || has[a.of] > has[victim.of] || has[a.of] == has[victim.of] && a.number < victim.number) {
 			victim = a
 		}
 	}
@@ -169,6 +172,7 @@ func (a *arrival) end(why func(of *account) error) {
 	if a == nil {
 		return
 	}
+	a.of.turnedAway.count()
 	_ = a.raw.WriteStatus(a.of.budget.Told(a.ctx, why(a.of))) // fails for a call that has ended
 	close(a.ended)
 }

@@ -1,6 +1,10 @@
 package caller
 
-import "github.com/sidekeeper/sidekeeper/internal/policy"
+import (
+	"cmp"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+)
 
 // Limits are how much each identity may have: what the policy says, else what holds by default.
 type Limits struct {
@@ -16,12 +20,15 @@ func (l *Limits) Follow(newest func() *policy.Policy) { l.policy = newest }
 
 // Of is how much the identity may have of it now; 0 for any number.
 func (l *Limits) Of(identity string, limit policy.Limit) int {
-	if l.policy != nil {
-		if most := l.policy().Limit(identity, limit); most > 0 {
-			return most
-		}
+	return cmp.Or(l.Said(identity, limit), l.defaults[limit])
+}
+
+// Said is how much the policy says that the identity may have of it; 0 if it says nothing.
+func (l *Limits) Said(identity string, limit policy.Limit) int {
+	if l.policy == nil {
+		return 0
 	}
-	return l.defaults[limit]
+	return l.policy().Limit(identity, limit)
 }
 
 // Share is Of for one limit.

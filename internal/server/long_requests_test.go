@@ -128,10 +128,42 @@ func TestALongRequestWaitsForItsTurnAndShortOnesDoNot(t *testing.T) {
 	for range 100 {
 		same(t, "a short one", get(t, connection), "OK")
 	}
+	for told := ""; told != "ResourceExhausted QUOTA_EXCEEDED"; { // once the first one waits, of which there may be as many as are read
+		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		told = outcome(long(brief, connection))
+		cancel()
+		must(t, ctx.Err())
+	}
 	same(t, "a long one of another caller", outcome(long(within(t), other())), "OK")
 	same(t, "ended", len(waits), 0)
 	must(t, caller.framer.WriteRSTStream(first, http2.ErrCodeCancel))
 	same(t, "the long one, in its turn", outcome(receive(t, waits)), "OK")
+}
+
+// What has come as a whole keeps its place until its caller has said that nothing follows: it is in memory until then.
+func TestALongRequestKeepsItsPlaceUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	p, one, _ := newLimited(t, "incomplete_requests: 1", func(o *server.Options) { server.CompleteWithin(o, time.Hour) })
+	caller := newWire(t, p.server.Addresses()[0])
+	stream := caller.begin(getLock)
+	body, err := proto.Marshal(&lockv1.GetRequest{Name: strings.Repeat("x", 70_000)})
+	must(t, err)
+	body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
+	for i, part := range [][]byte{body[:15_000], body[15_000:30_000], body[30_000:45_000], body[45_000:60_000], body[60_000:]} {
+		if i == 4 {
+			caller.asked(stream)
+		}
+		must(t, caller.framer.WriteData(stream, false, part))
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- long(within(t), one()) }()
+	select {
+	case err := <-waits:
+		t.Errorf("the next has not waited: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	must(t, caller.framer.WriteData(stream, true, nil))
+	same(t, "the next", outcome(receive(t, waits)), "OK")
 }
 
 // All callers together have so many long requests at once. One that does not come holds up the others for a moment.
