@@ -117,7 +117,12 @@ async def test_what_stands_on_a_lease_and_locks_without_one_outlive_their_sideca
 
 async def test_asyncio_has_nothing_to_complain_of_when_a_sidecar_is_restarted(resuming: Resuming) -> None:
     complaints: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+
+    def complain(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        if "PollerCompletionQueue" not in str(context):  # of gRPC, which goes on looking at loops of tests that are over
+            complaints.append(str(context))
+
+    asyncio.get_running_loop().set_exception_handler(complain)
     async with aio.Client(resuming.address) as client, await client.open_lease() as lease:
         for _ in range(2):
             resuming.kill()

@@ -249,7 +249,7 @@ export interface BreakRequest {
   name: string;
   /** Required. The hold's fencing token, from Get: larger than 0. */
   fencingToken: bigint;
-  /** Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters. */
+  /** Required. Why, for the holder and the audit: 1 to 256 bytes of UTF-8 without control characters, not only spaces. */
   reason: string;
   /**
    * Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;

@@ -283,7 +283,10 @@ export interface DeleteRequest {
   group: string;
   /** Optional. Whether to remove the members as well. For operators. */
   force: boolean;
-  /** Optional. With force, why, for the members: at most 256 bytes of UTF-8 without control characters. */
+  /**
+   * Required with force, and omitted without. Why, for the members and the audit: 1 to 256 bytes of UTF-8 without control characters, not only
+   * spaces.
+   */
   reason: string;
   /**
    * Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
