@@ -21,7 +21,7 @@ import (
 const smallMessage = 64 << 10
 
 // Memory keeps answers from piling up that their callers do not read: the transport takes over a message at once, whatever the caller
-// reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
+// reads, and does not tell when it is gone. So a large one is given to it only while there is memory to spare.
 type Memory struct {
 	most  int                // bytes in use; 0 for any number
 	inUse func() (bytes int) // now, with garbage
@@ -136,7 +136,7 @@ type sparing struct {
 	memory Memory
 }
 
-// SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: whoever sends
+// SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: its handler
 // knows how long is too long.
 func (s sparing) SendMsg(message any) error {
 	size := proto.Size(message.(proto.Message))

@@ -118,7 +118,7 @@ func (a *account) exceeded(limit string, most int) error {
 	return service.QuotaExceeded(limit, most, a.identity, 0)
 }
 
-// A count is how many there are of something that nobody waits for.
+// A count is how many there are of something for which no call waits.
 type count struct{ atomic.Int64 }
 
 // enter admits one more unless there are most already. What was admitted leaves.

@@ -30,7 +30,7 @@ type connections struct {
 	open     int       // whose callers are known
 	silent   list.List // the others' slots, the oldest first
 	accounts map[string]*account
-	shut     bool // somebody was refused since somebody was last let in
+	shut     bool // a connection was refused since one was last let in
 	sum      int  // of those that were refused
 
 	refusals  *pace

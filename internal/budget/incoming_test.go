@@ -89,7 +89,7 @@ func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) 
 	same(t, "with garbage", begin(many), "OK")
 	live = 2 << 20
 	same(t, "without memory", begin(many), "ResourceExhausted MEMORY_LIMIT")
-	same(t, "of somebody else", begin(few), "OK")
+	same(t, "of another caller", begin(few), "OK")
 	same(t, "streams", many.streams.Load(), fewStreams+2)
 	m.most = 0
 	same(t, "without a limit", begin(many), "OK")

@@ -55,7 +55,7 @@ var (
 	errNotOne     = status.Error(codes.Internal, "cardinality violation: one request is expected")
 	errHalf       = status.Error(codes.Internal, io.ErrUnexpectedEOF.Error())
 	errNoStream   = status.Error(codes.Internal, "the transport cannot be read")
-	errTooSlow    = status.Error(codes.ResourceExhausted, "the request did not come in time") // nobody is told of it
+	errTooSlow    = status.Error(codes.ResourceExhausted, "the request did not come in time") // its caller has been told already
 )
 
 // RequestSeconds is a limit that no policy sets.
@@ -117,19 +117,21 @@ func (b *Budget) accountOfCall(ctx context.Context) *account {
 // readOnly reads a request that is the only one, unless more may follow.
 func (b *Budget) readOnly(a *arrival, into proto.Message, more bool) error {
 	err := b.read(a, into, fields.MostOf(into.ProtoReflect().Descriptor()), LongestMessage)
-	if err == nil && !more {
-		if err = a.raw.ReadMessageHeader(a.header[:]); err == nil {
-			return errNotOne
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return ofTransport(err)
-	}
-	if errors.Is(err, io.EOF) && !more {
+	switch {
+	case more:
+		return err
+	case errors.Is(err, io.EOF):
 		return errNotOne
+	case err != nil:
+		return err
 	}
-	return err
+	switch err = a.raw.ReadMessageHeader(a.header[:]); {
+	case err == nil:
+		return errNotOne
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return ofTransport(err)
 }
 
 // further reads a further request of a stream, which begins at any time.
@@ -308,10 +310,10 @@ func (r reading) RegisterService(description *grpc.ServiceDesc, handlers any) {
 			}
 			return answer(server, ctx, func(request any) error {
 				err := r.budget.first(ctx, name, request.(proto.Message), false)
-				if _, told := status.FromError(err); told {
-					return err
+				answer, told := status.FromError(err)
+				if !told {
+					answer = r.budget.Told(ctx, err)
 				}
-				answer := r.budget.Told(ctx, err)
 				if answer.Code() == codes.ResourceExhausted {
 					SlotOf(caller.Of(ctx)).TurnedAway()
 				}

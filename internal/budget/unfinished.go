@@ -172,7 +172,6 @@ func (a *arrival) end(why func(of *account) error) {
 	if a == nil {
 		return
 	}
-	a.of.turnedAway.count()
 	_ = a.raw.WriteStatus(a.of.budget.Told(a.ctx, why(a.of))) // fails for a call that has ended
 	close(a.ended)
 }

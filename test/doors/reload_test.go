@@ -53,7 +53,7 @@ func TestOthersAreAnsweredWhileAFileIsOdd(t *testing.T) {
 	}
 }
 
-// suffer has others call while a file is odd. Policies are looked at each second, and others when somebody connects.
+// suffer has others call while a file is odd. Policies are looked at each second, and others at each connection.
 func (s *stage) suffer(ctx context.Context, t *testing.T, path string, odd shape, good []byte) {
 	t.Helper()
 	odd.place(t, path, good)
