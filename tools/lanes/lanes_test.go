@@ -269,9 +269,14 @@ func TestWhatIsSaidOfAFailureStandsAtTheEnd(t *testing.T) {
 	for _, c := range []struct{ what, said, want string }{
 		{
 			"a test of Go", "{\"level\":\"info\"}\n--- FAIL: TestX (0.1s)\n    x_test.go:3: got 1\n\nFAIL\nFAIL\tx\t1s\n",
-			"--- FAIL: TestX (0.1s)|x_test.go:3: got 1|FAIL|FAIL\tx\t1s",
+			"--- FAIL: TestX (0.1s)|x_test.go:3: got 1|FAIL",
 		},
-		{"the first failure of two", "a\n[ERROR] 1\n2\n3\n4\n5\n6\n7\n[ERROR] 8\n", "[ERROR] 1|2|3|4|5|6"},
+		{
+			"the last word of a test that says much, and not the next one's",
+			"--- FAIL: TestX (0.1s)\n    1\n    2\n    3\n    4\n    5\n    6\n--- FAIL: TestY (0.1s)\n    7\n",
+			"--- FAIL: TestX (0.1s)|1|4|5|6|--- FAIL: TestY (0.1s)",
+		},
+		{"an error of Maven", "a\n[ERROR] 1\n2\n3\n4\n5\n6\n7\n[ERROR] 8\n", "[ERROR] 1|2|5|6|7|[ERROR] 8"},
 		{"none that is known", "1\n2\n3\n4\n5\n6\n7\n", "2|3|4|5|6|7"},
 		{"a long line", strings.Repeat("x", 2*quotedRow), strings.Repeat("x", quotedRow)},
 	} {

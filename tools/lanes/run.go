@@ -25,6 +25,7 @@ type result struct {
 	failed       []string // tests
 	why          []string // what is quoted of it if it fails
 	troubled     bool     // whether these lines begin with its first failure
+	told         bool     // whether they end with it
 }
 
 // A runner runs targets of the Makefile and says what they say.

@@ -27,25 +27,35 @@ var (
 // troubleLine begins what a program says of its first failure: Go, pytest, Node and Maven.
 var troubleLine = regexp.MustCompile(`--- FAIL|^WARNING: DATA RACE|^panic:|^fatal error:|^E  |^not ok|^✖|^\[ERROR\]`)
 
+// nextLine begins what another test of Go says, so it ends what the failed one said.
+var nextLine = regexp.MustCompile(`^(--- |=== |PASS$|FAIL|ok\s)`)
+
 const (
-	quoted    = 6   // lines of a target that has failed: those of its first failure, or its last
-	quotedRow = 180 // bytes of each
+	quoted    = 6   // lines of a target that has failed: two of how its first failure begins and the rest of how it ends, or its last
+	beginning = 2   // of them
+	quotedRow = 240 // bytes of each
 )
 
 // quote keeps the lines that tell why a target fails. What a sidecar logs is not among them.
 func (r *result) quote(line string) {
-	line = strings.TrimSpace(line)
-	if line == "" || strings.HasPrefix(line, "{") {
+	said := strings.TrimSpace(line)
+	if said == "" || strings.HasPrefix(said, "{") || r.told {
 		return
 	}
-	if !r.troubled && troubleLine.MatchString(line) {
+	switch {
+	case r.troubled:
+		r.told = nextLine.MatchString(line)
+	case troubleLine.MatchString(said):
 		r.troubled, r.why = true, nil
 	}
-	if r.troubled && len(r.why) == quoted {
-		return
+	r.why = append(r.why, said[:min(len(said), quotedRow)])
+	if len(r.why) > quoted {
+		first := 0
+		if r.troubled {
+			first = beginning
+		}
+		r.why = slices.Delete(r.why, first, first+1)
 	}
-	r.why = append(r.why, line[:min(len(line), quotedRow)])
-	r.why = r.why[max(0, len(r.why)-quoted):]
 }
 
 // note keeps what a line says of times and failures.

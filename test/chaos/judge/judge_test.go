@@ -49,15 +49,23 @@ func TestARoundThatDidNotRecoverIsInvalidAndNotAskedWhatIsLeft(t *testing.T) {
 			9 1/2 watching keys k
 			9 1/2 synced
 			9 1/3 watching group G
-			9 1/3 seen`,
+			9 1/3 seen
+			10 2/1 called M
+			5000 2/1 ended user
+			10 2/2 called N
+			20 2/2 ended user`,
 		logged: `
+			1 11 s1 place 2/1 M
+			2 5000 s1 gone 2/1 M
+			3 11 s1 place 2/2 N
+			4 9000 s1 gone 2/2 N
 			5 11 s1 place 1/1 L
 			6 12 s1 make /config/k
 			7 12 s1 put /config/k a 1
 			8 13 s1 create /groups/G/a`,
 		residue: &Residue{Sessions: 2},
 	}.round()
-	if verdict := Judge(round); len(verdict.Violations) != 4 || verdict.Invalid != "" {
+	if verdict := Judge(round); len(verdict.Violations) != 6 || verdict.Invalid != "" {
 		t.Errorf("as long as it recovers: %v, %q", verdict.Violations, verdict.Invalid)
 	}
 	for i := range round.Events {

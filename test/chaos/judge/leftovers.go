@@ -55,16 +55,23 @@ func (e *evidence) checkAnswered(v *Verdict, o *operation) {
 
 // checkPlaces looks at the nodes that were made for an attempt.
 func (e *evidence) checkPlaces(v *Verdict, a *attempt) {
-	for _, p := range a.places {
-		e.checkGhost(v, a, p)
-	}
-	if len(a.places) > 0 {
-		e.checkStall(v, a, a.places[len(a.places)-1])
+	if e.recovered() {
+		e.checkDelay(v, a)
 	}
 	for i := 1; i < len(a.places); i++ {
 		if before := a.places[i-1]; !a.beganAnew() && (!before.Gone.Happened() || before.Gone.Zxid > a.places[i].Made.Zxid) {
 			v.accusef(Leftovers, "%s had two places in the queue of %s at once", a.name(), a.Lock)
 		}
+	}
+}
+
+// checkDelay looks at what depends on time. A round whose last operation failed in all its time shows that something was slow, and no more.
+func (e *evidence) checkDelay(v *Verdict, a *attempt) {
+	for _, p := range a.places {
+		e.checkGhost(v, a, p)
+	}
+	if len(a.places) > 0 {
+		e.checkStall(v, a, a.places[len(a.places)-1])
 	}
 }
 
