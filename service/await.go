@@ -17,26 +17,22 @@ func holdNothing[T, M any](
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return nothing, err
 	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	box, permission := newOutbox(stream.Send), caller.PermissionOf(ctx)
+	ended := overOf(stream.Context())
+	box := newOutbox(ended, stream.Send)
 	waiting := run(func() (T, error) {
-		return wait(ctx, func(message *M) { box.put(topicPlace, func() (*M, bool) { return message, true }) })
+		return wait(ended, func(message *M) { box.put(topicPlace, func() (*M, bool) { return message, true }) })
 	})
 	caller.AfterStatus(stream.Context(), func() {
-		cancel()
+		ended.end(nil)
 		<-waiting.done
 		box.wait()
 	})
 	select {
 	case <-waiting.done:
 		return waiting.wait()
-	case <-ctx.Done():
-		return nothing, ctx.Err()
+	case <-ended.Done():
+		return nothing, ended.why()
 	case <-services.drain.notice:
 		return nothing, errStopping
-	case <-permission.Withdrawn():
-		return nothing, permission.Why()
-	case <-box.slow:
-		return nothing, errSlowReader
 	}
 }

@@ -151,10 +151,7 @@ func (b *broadcast[K, V]) show(change func(*shown[V])) {
 }
 
 // relay tells a stream what is shown, at once and whenever it has changed, and returns with what ends the stream.
-func relay[K comparable, V, M any](
-	ctx context.Context, b *broadcast[K, V], drain *drain, box *outbox[M], tell func(now shown[V]) error,
-) error {
-	permission := caller.PermissionOf(ctx)
+func relay[K comparable, V any](b *broadcast[K, V], drain *drain, ended over, tell func(now shown[V]) error) error {
 	for {
 		now, changed := b.now()
 		if now.err != nil {
@@ -167,14 +164,10 @@ func relay[K comparable, V, M any](
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-ended.Done():
+			return ended.why()
 		case <-drain.notice:
 			return errStopping
-		case <-permission.Withdrawn():
-			return permission.Why()
-		case <-box.slow:
-			return errSlowReader
 		}
 	}
 }

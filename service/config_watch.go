@@ -50,7 +50,7 @@ func (c *configService) Watch(
 	defer c.services.options.Events.KeyWatchEnded()
 	w := &keyWatch{asText: request.GetAsText(), box: box, pending: map[string]*keyNews{}}
 	keys.identity = caller.Of(stream.Context()).Identity
-	return w.run(stream.Context(), c.broadcasts.watch(keys), c.services.drain)
+	return w.run(c.broadcasts.watch(keys), c.services.drain)
 }
 
 // A keyWatch is one Watch stream: what it must tell, which it tells as its caller can take it.
@@ -73,9 +73,9 @@ type keyWatch struct {
 type keyNews struct{ before, after *recipes.Entry }
 
 // run is the stream from the first look to its end.
-func (w *keyWatch) run(ctx context.Context, shared *broadcast[watchedKeys, *recipes.Mirror], drain *drain) error {
+func (w *keyWatch) run(shared *broadcast[watchedKeys, *recipes.Mirror], drain *drain) error {
 	defer shared.leave()
-	return relay(ctx, shared, drain, w.box, func(now shown[*recipes.Mirror]) error {
+	return relay(shared, drain, w.box.over, func(now shown[*recipes.Mirror]) error {
 		if w.learn(now) {
 			w.box.put(topicPlace, w.compose)
 		}

@@ -13,14 +13,12 @@ type drain struct {
 	notice   <-chan struct{} // closed when stopping ends
 	begun    sync.Once
 	deadline time.Time // of the holders; set before stopping ends
-	end      *latch
-	over     <-chan struct{} // closed when the holders' streams must end
+	over     over      // ends when the holders' leases must
 }
 
 func newDrain() *drain {
 	stopping, stop := context.WithCancelCause(context.Background())
-	end := newLatch()
-	return &drain{stopping: stopping, stop: stop, notice: stopping.Done(), end: end, over: end.closed}
+	return &drain{stopping: stopping, stop: stop, notice: stopping.Done(), over: newOver(context.Background())}
 }
 
 func (d *drain) begin(timeout time.Duration) {
@@ -40,7 +38,7 @@ func (d *drain) bound(ctx context.Context) (bounded context.Context, release fun
 	}
 }
 
-func (d *drain) finish() { d.end.close() }
+func (d *drain) finish() { d.over.end(errHoldStopped) }
 
 func (d *drain) hasBegun() bool { return isClosed(d.notice) }
 

@@ -36,10 +36,10 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 		w.locks[i].lock = lock
 		shared := f.services.locks.watch(lock)
 		caller.AfterStatus(stream.Context(), shared.leave)
-		go func() { ended <- w.follow(ctx, i, shared, f.services.drain) }()
+		go func() { ended <- w.follow(i, shared, f.services.drain) }()
 	}
 	err = <-ended
-	cancel()
+	box.over.end(err)
 	for range len(locks) - 1 {
 		err = cmp.Or(err, <-ended) // the first says why
 	}
@@ -84,9 +84,9 @@ type tokenShown struct {
 }
 
 // follow tells of one lock until the stream ends.
-func (w *tokenWatch) follow(ctx context.Context, i int, shared *broadcast[name, *lockView], drain *drain) (err error) {
+func (w *tokenWatch) follow(i int, shared *broadcast[name, *lockView], drain *drain) (err error) {
 	defer contain(&err)
-	return relay(ctx, shared, drain, w.box, func(now shown[*lockView]) error {
+	return relay(shared, drain, w.box.over, func(now shown[*lockView]) error {
 		var token int64
 		if holders := now.view.Holders; len(holders) > 0 {
 			token = holders[0].Token

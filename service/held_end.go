@@ -12,14 +12,13 @@ import (
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
-func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
-	s.gaveUp = gaveUp(ctx, s.caller, s.began) // before anybody learns of the end: whoever does may end the stream for that alone
-	if ctx.Err() != nil || errors.Is(why, context.Canceled) {
-		why = nil // given up by the caller, or by its silence
+func (s *heldStream[P, M]) settle(why error) {
+	s.parting = partingOf(s.stream, s.caller, s.began, why) // before anybody learns of the end: whoever does may end the stream for that alone
+	if s.parting != ended {
+		why = nil
 	}
-	s.letsGo = s.held && (s.gaveUp || why == nil && ctx.Err() == nil)
 	if s.counts() {
-		why = s.endHold(ctx, why)
+		why = s.endHold(why)
 	}
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
@@ -40,8 +39,8 @@ func (s *heldStream[P, M]) leaveFirst(ctx context.Context) {
 }
 
 // endHold ends what the caller may count on, and returns why that was.
-func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
-	if mayNotHear(ctx, s.caller, why) {
+func (s *heldStream[P, M]) endHold(why error) error {
+	if mayNotHear(s.stream, s.caller, why) {
 		why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
 	}
 	if s.held {
@@ -52,7 +51,7 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
 		defer s.disregard(place)
 	}
-	s.stopTelling(ctx, why)
+	s.stopTelling(why)
 	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
 	s.forgone = s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why)
 	return why
@@ -69,6 +68,9 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 		defer s.lease.drop(s.recipe.resource)
 	}
 	s.leaveLease(ctx)
+	if s.forget != nil {
+		s.forget()
+	}
 	if place, taken := s.took(); taken {
 		s.free(func() { place.Leave(ctx) })
 	} else {
@@ -111,25 +113,11 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 	return ctx.Err() != nil && from.FellSilent() || errors.Is(why, errSlowReader)
 }
 
-// almostDue is how long before a stream's deadline its end is taken for the deadline's: the caller's library, whose clock
-// decides, and may be faster (see clocks), says that it cancels.
-const almostDue = time.Second
-
-// gaveUp says whether the caller itself has ended the stream, which began then, in words. Its deadline does so without it.
-func gaveUp(ctx context.Context, from caller.Caller, began time.Time) bool {
-	deadline, bounded := ctx.Deadline()
-	return errors.Is(ctx.Err(), context.Canceled) && !from.FellSilent() && !isClosed(from.Left()) &&
-		(!bounded || time.Until(deadline) > almostDue+time.Since(began)/clocks)
-}
-
 // stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up, those
 // alone do who asked for this very hold over other connections. Where it has left, those do as well who asked for its lease. One that does
 // not hear of the end may count on anything, whether it was told or not.
-func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
-	if errors.Is(why, errHoldStopped) {
-		s.lease.end(why) // its own stream may not have noticed yet
-	}
-	if mayNotHear(ctx, s.caller, why) {
+func (s *heldStream[P, M]) stopTelling(why error) {
+	if mayNotHear(s.stream, s.caller, why) {
 		s.told.note(s.caller, s.lease.session.ValidFor())
 	}
 	end := trace.Ended
@@ -137,12 +125,12 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		end = trace.Released
 	}
 	s.told.close(end)
-	if s.gaveUp {
+	if s.parting == cancelled {
 		s.counting = s.told.noted()
 		delete(s.counting, s.caller.Ending)
 		return
 	}
-	s.counting, s.leaseCounts = s.lease.counting(s.told), s.started != nil
+	s.counting = s.lease.counting(s.told)
 }
 
 // counted is until when those may count on the hold who were told of its validity. On its lease's stream, what was told of the lease before
@@ -151,7 +139,7 @@ func (s *heldStream[P, M]) counted() map[*caller.Ending]time.Time {
 	switch {
 	case s.forgone:
 		return nil
-	case s.leaseCounts:
+	case s.started != nil && s.parting != cancelled:
 		return later(s.counting, s.lease.counting(s.told))
 	}
 	return s.counting
@@ -162,7 +150,7 @@ func (s *heldStream[P, M]) counted() map[*caller.Ending]time.Time {
 // stream. Whoever asks over short connections may live on as long as its stream does.
 func (s *heldStream[P, M]) outlast() {
 	own := s.caller.Left()
-	if s.gaveUp {
+	if s.parting == cancelled {
 		own = after(0)
 	}
 	if why := outlast(s.counted(), s.lease, own, s.acknowledged.closed); why != "" {
@@ -200,7 +188,7 @@ func outlastOne(on *lease, both []<-chan struct{}, over <-chan time.Time, acknow
 // has let go of all in the ensemble by then.
 func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
 	s.outlast()
-	if s.letsGo && s.recipe.letGo != nil {
+	if s.held && s.recipe.letGo != nil && (s.parting == released || s.parting == cancelled) {
 		s.recipe.letGo(ctx)
 	}
 	s.lease.streams.leave()
@@ -218,7 +206,7 @@ const together = 50 * time.Millisecond
 
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
 func (s *heldStream[P, M]) free(letGo func()) {
-	if isClosed(s.lease.ended) {
+	if s.lease.over.Err() != nil {
 		select {
 		case <-s.lease.gone:
 			return

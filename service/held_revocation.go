@@ -51,7 +51,7 @@ func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
 	deadline := time.Now().Add(*asked.Grace)
 	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
 		counted.deadline = deadline
-		s.forced = after(*asked.Grace)
+		time.AfterFunc(*asked.Grace, func() { s.over.end(s.recipe.revoked) })
 	}
 	return counted
 }

@@ -58,7 +58,7 @@ type heldRecipe[M any] struct {
 	look      func(ctx context.Context) (nodeState, error) // at the place; recipes.ErrGone if there is none. Any other error says nothing
 
 	removed error // why the hold has ended, if its place was removed by another hand, or somebody asks for its end at once
-	revoked error // and if forced is closed
+	revoked error // and if a revocation's grace is over
 	refused error // what is told to whoever will not wait; it may be nil. Its place is gone then, or others would be refused for it
 
 	end     func(why error)           // ends the hold on our side, before the status; why is nil if its caller gave it up
@@ -87,13 +87,15 @@ type heldStream[P heldPlace, M any] struct {
 	caller      caller.Caller
 	began       time.Time
 	left        <-chan struct{} // closed when the caller has ended the stream
-	permission  *caller.Permission
+	stream      context.Context //nolint:containedctx // of the stream that the caller reads: only the caller ends it
+	over        over
 	box         mailbox[M]
 	stopWaiting context.CancelFunc // ends the context of the waiting, and what was asked in it
 	started     *started           // what the stream is on a lease's stream; nil if it is one of its own
 
 	lease  *lease
-	single bool // the lease is this stream's alone
+	single bool        // the lease is this stream's alone
+	forget func() bool // has the stream not end with its lease any more; nil if the lease's own stream does so
 	calls  []<-chan struct{}
 
 	taking *call[P] // the newest attempt to take a place
@@ -105,30 +107,26 @@ type heldStream[P heldPlace, M any] struct {
 	looked       <-chan struct{} // closed when the look has an answer
 	changed      <-chan struct{} // closed when it is worth to look again
 	asked        request         // the newest that the caller was told
-	forced       <-chan struct{} // closed when the hold must end, whatever its caller does
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
 
 	told         *tellings                    // of the hold's validity
 	acknowledged *latch                       // closed when the caller has said that it does not count on the hold any more
+	parting      parting                      // how the stream has ended
 	counting     map[*caller.Ending]time.Time // who may go on counting on the hold after its end, and until when
-	leaseCounts  bool                         // what was told of the lease until the end was told, too
 	forgone      bool                         // nobody waits for them
-	gaveUp       bool                         // the caller has ended the stream itself
-	letsGo       bool                         // the caller has so while it held, or has released what it held
 }
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
-	made := &heldStream[P, *M]{
-		services: services, caller: caller.Of(ctx), began: time.Now(), left: ctx.Done(), permission: caller.PermissionOf(ctx),
-		started: startedOf(ctx),
-	}
-	if made.started != nil {
-		made.box, made.acknowledged, made.told = drawer[*M]{made.started}, made.started.stopped, &made.started.told
-		made.left = made.started.stopped.closed
+	made := &heldStream[P, *M]{services: services, caller: caller.Of(ctx), began: time.Now(), started: startedOf(ctx)}
+	if of := made.started; of != nil {
+		made.stream, made.over = of.ctx, over{ctx, of.over.end}
+		caller.PermissionOf(ctx).Ends(of.over.end)
+		made.box, made.acknowledged, made.told, made.left = drawer[*M]{of}, of.stopped, &of.told, of.stopped.closed
 	} else {
-		made.box, made.acknowledged, made.told = newOutbox(stream.Send), newLatch(), &tellings{}
+		made.stream, made.over = ctx, overOf(ctx)
+		made.box, made.acknowledged, made.told, made.left = newOutbox(made.over, stream.Send), newEnding(made.over), &tellings{}, ctx.Done()
 	}
 	return made
 }
@@ -136,7 +134,7 @@ func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStr
 // run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that.
 func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error {
 	s.recipe = recipe
-	waiting, cancel := s.boundWait(ctx)
+	waiting, cancel := s.boundWait()
 	defer cancel()
 	s.stopWaiting = cancel
 	if err := s.mayBeGranted(); err != nil {
@@ -148,7 +146,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	}
 	s.comeBack()
 	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
-	defer func() { s.settle(ctx, err) }() // also after a panic
+	defer func() { s.settle(err) }() // also after a panic
 	err = errInterrupted
 	if err = recipe.awaitTurn(waiting); err == nil && !recipe.early {
 		err = s.mayBeGranted()
@@ -161,16 +159,18 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 		return err
 	}
 	err = errInterrupted
-	err = s.keep(ctx)
+	if err = s.keep(ctx); errors.Is(err, errGivenUp) {
+		err = nil
+	}
 	return err
 }
 
 // boundWait gives the waiting an end of its own, without touching the stream's. Who held before the sidecar was started does not wait.
-func (s *heldStream[P, M]) boundWait(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *heldStream[P, M]) boundWait() (context.Context, context.CancelFunc) {
 	if s.recipe.wait == nil || s.started.claimed().held() {
-		return context.WithCancel(ctx)
+		return context.WithCancel(s.over)
 	}
-	return context.WithTimeoutCause(ctx, *s.recipe.wait, errWaitTimeout)
+	return context.WithTimeoutCause(s.over, *s.recipe.wait, errWaitTimeout)
 }
 
 // takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
@@ -189,6 +189,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
 		if err == nil {
 			s.lease.begin(s.recipe.all(), s.left)
+			s.forget = s.over.endWith(s.lease)
 		}
 		return err
 	default:
@@ -199,6 +200,9 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 	caller.CallOf(ctx).StandsOn(s.lease.logID)
 	for {
 		err := s.lease.enter(s.recipe.all(), s.left)
+		if err == nil && s.started == nil {
+			s.forget = s.over.endWith(s.lease)
+		}
 		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
 			return err
 		}
@@ -273,9 +277,9 @@ func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
 
 // pause returns when one of the wakers is closed, or with what ends the waiting.
 func (s *heldStream[P, M]) pause(ctx context.Context, by wakers) error {
-	stopping, stopped := s.lease.drain.notice, errStopping
+	stopping := s.lease.drain.notice
 	if s.started.claimed().held() {
-		stopping, stopped = s.lease.drain.over, errHoldStopped // as for holds
+		stopping = nil // it goes on until its lease ends, as holds do
 	}
 	select {
 	case <-by[0]:
@@ -288,32 +292,26 @@ func (s *heldStream[P, M]) pause(ctx context.Context, by wakers) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.permission.Withdrawn():
-		return s.permission.Why()
-	case <-s.lease.session.Done():
-		return recipes.ErrSessionEnded
-	case <-s.lease.ended:
-		return s.lease.lost()
 	case <-stopping:
-		return stopped
-	case <-s.acknowledged.closed:
-		return context.Canceled
-	case <-s.box.tooSlow():
-		return errSlowReader
+		return errStopping
 	}
 }
 
 // meaning says what an error means to a caller that holds nothing yet: a lease of its own that is lost took nothing
 // along, so that it can try again.
 func (s *heldStream[P, M]) meaning(err error) error {
-	switch lost := s.lease.lost(); {
-	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrGone) && lost != nil:
-		if s.single {
-			return errEnsembleLost
-		}
-		return lost
+	lost := s.lease.lost()
+	switch {
+	case lost == nil:
+		return err
+	case errors.Is(err, errHoldStopped) && !s.counts():
+		return errStopping
+	case !errors.Is(err, recipes.ErrSessionEnded) && !errors.Is(err, recipes.ErrGone) && !errors.Is(err, errLeaseLost):
+		return err
+	case s.single:
+		return errEnsembleLost
 	}
-	return err
+	return lost
 }
 
 // keep tells the caller that it holds, and returns when it does not any more, with the reason; nil if it was released.
@@ -333,40 +331,26 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	if s.connectivity.suspended {
 		s.tellConnectivity()
 	}
-	looks, cancel := context.WithCancel(ctx)
+	looks, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer s.lookFirst(&first)()
 	if why := s.see(first); why != nil {
 		return why
 	}
 	for {
-		if over, why := s.next(ctx, looks); over {
+		if over, why := s.next(looks); over {
 			return why
 		}
 	}
 }
 
 // next waits for one event and says whether it was the end.
-func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why error) {
+func (s *heldStream[P, M]) next(looks context.Context) (over bool, why error) {
 	select {
-	case <-ctx.Done():
-		return true, ctx.Err()
-	case <-s.lease.session.Done():
-		return true, errLeaseLost
-	case <-s.lease.ended:
-		return true, s.lease.lost()
-	case <-s.acknowledged.closed:
-		return true, nil
+	case <-s.over.Done():
+		return true, s.over.why()
 	case <-s.place.Gone():
 		return true, s.broken()
-	case <-s.forced:
-		return true, s.recipe.revoked
-	case <-s.permission.Withdrawn():
-		return true, s.permission.Why()
-	case <-s.lease.drain.over:
-		return true, errHoldStopped
-	case <-s.box.tooSlow():
-		return true, errSlowReader
 	case <-s.notice:
 		s.notice = nil
 		s.stopping()

@@ -36,9 +36,9 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 		config := newConfigService(services)
 		ctx, cancel := context.WithCancel(t.Context())
 		own := &stepwise{take: make(chan struct{})}
-		w := &keyWatch{asText: true, box: newOutbox(own.send), pending: map[string]*keyNews{}}
+		w := &keyWatch{asText: true, box: newOutbox(overOf(ctx), own.send), pending: map[string]*keyNews{}}
 		ended := make(chan error, 1)
-		go func() { ended <- w.run(ctx, config.broadcasts.watch(watchedKeys{below: true}), services.drain) }()
+		go func() { ended <- w.run(config.broadcasts.watch(watchedKeys{below: true}), services.drain) }()
 		synctest.Wait()
 		put := func(keys ...string) {
 			for _, key := range keys {

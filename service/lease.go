@@ -48,6 +48,9 @@ type Session interface {
 
 	// Err says, after Done, why the session has ended.
 	Err() error
+
+	// AfterEnd has f called in a goroutine of its own when the session has ended, at once if it has, unless stop is called before.
+	AfterEnd(f func()) (stop func() bool)
 }
 
 // An Ensemble is what the services stand on: a tree that all callers read and write, and sessions that own things.
@@ -86,8 +89,9 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 		return err
 	}
 	opened.id, opened.key = l.services.leases.ids.enter(opened.identity, opened)
+	ended := overOf(stream.Context())
 	kept := &leaseStream[*leasev1.OpenResponse]{
-		services: l.services, began: began, lease: opened, box: newOutbox(stream.Send), words: openWords,
+		services: l.services, began: began, lease: opened, over: ended, box: newOutbox(ended, stream.Send), words: openWords,
 	}
 	kept.announce()
 	return kept.keep(stream.Context())
@@ -122,6 +126,7 @@ type leaseStream[M any] struct {
 	services *Services
 	began    time.Time
 	lease    *lease
+	over     over
 	box      *outbox[M]
 	words    leaseWords[M]
 	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
@@ -165,6 +170,7 @@ func (s *leaseStream[M]) announce() {
 // keep keeps the lease open for as long as its stream lives.
 func (s *leaseStream[M]) keep(ctx context.Context) error {
 	opened, leases := s.lease, s.services.leases
+	s.over.endWith(opened)
 	caller.AfterStatus(ctx, func() {
 		leases.finish(ctx, opened)
 		s.box.wait()
@@ -198,7 +204,6 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 
 // watchOver returns when the lease must end, with the reason.
 func (s *leaseStream[M]) watchOver(ctx context.Context) error {
-	permission := caller.PermissionOf(ctx)
 	connectivity := newConnectivity(s.lease.session)
 	defer connectivity.stop()
 	if connectivity.suspended {
@@ -206,18 +211,8 @@ func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 	}
 	for {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.lease.session.Done():
-			return errLeaseLost
-		case <-s.lease.ended:
-			return s.lease.lost()
-		case <-s.lease.drain.over:
-			return errHoldStopped
-		case <-permission.Withdrawn():
-			return permission.Why()
-		case <-s.box.slow:
-			return errSlowReader
+		case <-s.over.Done():
+			return s.over.why()
 		case why := <-s.asked:
 			return why
 		case <-connectivity.changed:

@@ -37,13 +37,14 @@ type multiplex struct {
 	stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
 	ctx    context.Context //nolint:containedctx // of the stream
 	lease  *lease
+	over   over      // of the stream, and with it of its requests
 	shared time.Time // when nobody counts any more who asked an earlier process over a connection of its own; zero if nobody did
 	box    *outbox[*leasev1.MultiplexResponse]
 
 	mu       sync.Mutex
 	last     int                 // number of the newest request
 	requests map[uint64]*started // those that have not gone
-	over     bool                // nothing starts any more
+	settled  bool                // nothing starts any more
 	silent   bool                // nothing is told any more
 
 	telling sync.WaitGroup // requests whose end has not been told
@@ -58,6 +59,7 @@ type started struct {
 	number  int         // of the request on the stream, for its topics
 	claim   *claim      // what was left of it when the sidecar was started; nil if it was begun since
 	told    tellings    // of its hold
+	over    over        // of the request
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
 	asked   atomic.Bool // whether it has done so here
 }
@@ -82,7 +84,9 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	case first.GetOpen() == nil && first.GetResume() == nil:
 		return invalid("request", "", "open or resume in the first message")
 	}
-	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), box: newOutbox(stream.Send), requests: map[uint64]*started{}}
+	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), requests: map[uint64]*started{}}
+	m.box = newOutbox(newOver(m.ctx), stream.Send)
+	m.over = overOf(m.box.over)
 	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
@@ -94,7 +98,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	}
 	asked := make(chan error, 1)
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
-		services: l.services, began: began, lease: m.lease, box: m.box, words: multiplexWords,
+		services: l.services, began: began, lease: m.lease, over: m.over, box: m.box, words: multiplexWords,
 		asked: asked, closing: m.letGo, settled: m.settle, after: m.running.Wait,
 	}
 	kept.announce()
@@ -180,11 +184,12 @@ func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 	switch {
 	case id == 0, m.requests[id] != nil:
 		return errRequestID(id)
-	case m.over:
+	case m.settled:
 		return nil
 	}
 	m.last++
-	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, stopped: newLatch()}
+	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over)}
+	begun.stopped = newEnding(begun.over)
 	m.requests[id] = begun
 	m.telling.Add(1)
 	m.running.Go(func() { begun.run(of) })
@@ -257,7 +262,7 @@ func (m *multiplex) letGo() {
 // settle returns when each request has told its end, or nobody reads it: it is called when the lease has ended.
 func (m *multiplex) settle() {
 	m.mu.Lock()
-	m.over = true
+	m.settled = true
 	m.mu.Unlock()
 	m.telling.Wait()
 	m.mu.Lock()
@@ -279,7 +284,8 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 // run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the
 // caller has asked for it: then it says that the place is gone.
 func (s *started) run(of singleCall) {
-	ctx, afterStatus := caller.Inner(context.WithValue(s.ctx, startedKey{}, s))
+	defer s.over.end(nil) // of what was asked in its context
+	ctx, afterStatus := caller.Inner(context.WithValue(s.over, startedKey{}, s))
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
 	admission, err := caller.AdmitterOf(s.ctx).Begin(ctx, of.method, of.request, s.claim != nil)
@@ -323,8 +329,7 @@ func (s *started) tellEnd(err error) {
 	select {
 	case <-sent:
 		return
-	case <-s.ctx.Done():
-	case <-s.box.slow:
+	case <-s.box.over.Done():
 	}
 	says(trace.Unread)
 }
@@ -375,8 +380,6 @@ func (d drawer[M]) put(about topic, compose func() (M, bool)) {
 		return d.event(event), ok
 	})
 }
-
-func (d drawer[M]) tooSlow() <-chan struct{} { return d.box.slow }
 
 func (drawer[M]) wait() {}
 

@@ -33,17 +33,32 @@ type lease struct {
 
 	drain *drain        // that ends what stands on it
 	told  tellings      // of the lease's validity, which is that of all that stands on it
-	ended chan struct{} // closed by end
+	over  over          // ended by end, with the reason
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
+	leave []func() bool // of what ends it: the session, the drain
 
 	mu        sync.Mutex
-	why       error          // set before ended is closed
+	why       error          // set before over ends
 	closer    *caller.Ending // the connection over which its caller has closed it; nil unless it did
 	streams   openCount      // of the calls that stand on it
 	resources map[resource]*possession
 
 	waits      recipes.Waits
 	publishing bool // what it waits for
+}
+
+// heedEnds has the lease end with its session, and when the sidecar does not wait for holders any longer.
+func (l *lease) heedEnds() {
+	l.leave = []func() bool{
+		l.session.AfterEnd(func() { l.end(errLeaseLost) }),
+		context.AfterFunc(l.drain.over, func() { l.end(errHoldStopped) }),
+	}
+}
+
+func (l *lease) forgetEnds() {
+	for _, leave := range l.leave {
+		leave()
+	}
 }
 
 // end says why the lease has ended. What ended it first counts.
@@ -57,7 +72,7 @@ func (l *lease) endBy(closer *caller.Ending, why error) {
 	defer l.mu.Unlock()
 	if l.why == nil {
 		l.why, l.closer = cmp.Or(l.lostLocked(), why), closer
-		close(l.ended)
+		l.over.end(l.why)
 		if l.note != nil {
 			l.note.forget()
 		}
@@ -73,7 +88,9 @@ func (l *lease) mayReturn(by *note, handOver bool) {
 	defer l.mu.Unlock()
 	l.note = by
 	if handOver && l.resumable() {
+		l.forgetEnds()
 		l.drain = newDrain() // which never begins
+		l.heedEnds()
 	}
 	if l.why != nil {
 		by.forget()
@@ -192,9 +209,10 @@ func (l *leases) beginWith(
 	}
 	made := &lease{
 		identity: from.Identity, about: about, session: session, opened: opened, drain: l.drain,
-		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
+		over: newOver(context.Background()), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(),
 	}
+	made.heedEnds()
 	made.told.begin(session.Key().ID, 0, "")
 	l.mu.Lock()
 	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
@@ -274,6 +292,7 @@ func (l *leases) lookUp(ctx context.Context, id string) (*lease, *tombstone, err
 // finish lets go of all that the lease owns, when the streams that stood on it have left it: nobody counts on what they had
 // any more. It is called after the status of the lease's own stream.
 func (l *leases) finish(ctx context.Context, ended *lease) {
+	ended.forgetEnds()
 	<-ended.streams.empty()
 	if ended.note != nil { // or a later process could come back to a session that is about to be closed
 		<-ended.note.forgotten.closed

@@ -153,9 +153,8 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 		for _, each := range decided {
 			select {
 			case <-each.closed:
-			case <-m.ctx.Done():
-			case <-m.lease.ended:
-			case <-m.lease.session.Done():
+			case <-m.over.Done():
+			case <-m.lease.over.Done():
 			}
 		}
 	}

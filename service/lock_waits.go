@@ -119,8 +119,7 @@ func (l *lease) liveFor(pause time.Duration) bool {
 	select {
 	case <-after(pause):
 		return true
-	case <-l.session.Done():
-	case <-l.ended:
+	case <-l.over.Done():
 	}
 	return false
 }

@@ -26,15 +26,15 @@ const (
 // each topic, and composes it when its turn has come, so that a duration in it counts from then. Its goroutine exists
 // only while there is something to send; the stream's end frees it, and wait waits for it.
 type outbox[M any] struct {
+	over over // of the stream, which a message ends that cannot be sent for too long
 	send func(M) error
-	slow chan struct{} // closed when a message could not be sent for too long
+	slow func() // does so
 
 	mu      sync.Mutex
 	letters []letter[M]
 	sending bool
 	ended   bool          // nothing is put any more
 	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
-	late    sync.Once
 
 	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
 	silence   *time.Timer
@@ -50,14 +50,11 @@ type letter[M any] struct {
 // A mailbox is where a handler puts what its caller shall be sent.
 type mailbox[M any] interface {
 	put(about topic, compose func() (M, bool)) // has a message sent soon, instead of an unsent one of the same topic
-	tooSlow() <-chan struct{}                  // closed when a message could not be sent for too long
 	wait()                                     // returns when nothing is being sent any more; the stream must have ended
 }
 
-func (o *outbox[M]) tooSlow() <-chan struct{} { return o.slow }
-
-func newOutbox[M any](send func(M) error) *outbox[M] {
-	return &outbox[M]{send: send, slow: make(chan struct{})}
+func newOutbox[M any](of over, send func(M) error) *outbox[M] {
+	return &outbox[M]{over: of, send: send, slow: func() { of.end(errSlowReader) }}
 }
 
 // keepAlive has a message sent at once, and again whenever none was sent for so long. It is called before anything is put.
@@ -135,7 +132,7 @@ func (o *outbox[M]) next() (first letter[M], ok bool) {
 }
 
 func (o *outbox[M]) post(message M) error {
-	late := time.AfterFunc(unsentTooLong, func() { o.late.Do(func() { close(o.slow) }) })
+	late := time.AfterFunc(unsentTooLong, o.slow)
 	defer late.Stop()
 	err := o.send(message)
 	if o.silence != nil {

@@ -32,7 +32,7 @@ func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testi
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(reader.send)
+		box := newOutbox(overOf(t.Context()), reader.send)
 		box.put(topicPlace, says("queued 2"))
 		synctest.Wait() // it is being sent
 		box.put(topicPlace, says("queued 1"))
@@ -52,10 +52,11 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(reader.send)
+		box := newOutbox(overOf(t.Context()), reader.send)
 		begun := time.Now()
 		box.put(topicPlace, says("granted"))
-		<-box.slow
+		<-box.over.Done()
+		same(t, "cause", box.over.why(), errSlowReader)
 		same(t, "patience", time.Since(begun), 10*time.Second)
 		close(reader.reads)
 		box.wait()
@@ -69,7 +70,7 @@ func TestAnOutboxThatIsKeptAliveIsNeverSilentForLonger(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var sent []string
-		box := newOutbox(func(message string) error {
+		box := newOutbox(overOf(t.Context()), func(message string) error {
 			sent = append(sent, fmt.Sprint(message, " after ", time.Since(began)))
 			return nil
 		})
@@ -87,7 +88,7 @@ func TestAnOutboxKeepsOneKeepaliveAtMostForASlowReader(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(reader.send)
+		box := newOutbox(overOf(t.Context()), reader.send)
 		box.keepAlive(time.Second, "alive")
 		<-time.After(5 * time.Second)
 		same(t, "unsent", box.unsent() <= 1, true)
@@ -100,7 +101,7 @@ func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{}, 2)}
-		box := newOutbox(reader.send)
+		box := newOutbox(overOf(t.Context()), reader.send)
 		for range 2 {
 			reader.reads <- struct{}{}
 			box.put(topicPlace, says("hello"))

@@ -102,11 +102,24 @@ func (t *tellings) trace(kind trace.Kind, validity time.Duration) {
 type latch struct {
 	once   sync.Once
 	closed chan struct{}
+	then   func() // called then; may be nil
 }
 
 func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 
-func (l *latch) close() { l.once.Do(func() { close(l.closed) }) }
+// newEnding is a latch that is closed when the caller of a stream has given up what it waits for or holds, which ends the stream.
+func newEnding(of over) *latch {
+	return &latch{closed: make(chan struct{}), then: func() { of.end(errGivenUp) }}
+}
+
+func (l *latch) close() {
+	l.once.Do(func() {
+		close(l.closed)
+		if l.then != nil {
+			l.then()
+		}
+	})
+}
 
 // later joins what was noted of two things: of each connection the later instant.
 func later(a, b map[*caller.Ending]time.Time) map[*caller.Ending]time.Time {

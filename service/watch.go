@@ -32,7 +32,7 @@ func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M]
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return nil, err
 	}
-	box := newOutbox(stream.Send)
+	box := newOutbox(overOf(stream.Context()), stream.Send)
 	caller.AfterStatus(stream.Context(), box.wait)
 	if every != nil {
 		box.keepAlive(*every, keepalive)
@@ -45,7 +45,7 @@ func showOn[K comparable, V, M any](
 	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, box *outbox[*M], tell func(now shown[V]) error,
 ) error {
 	caller.AfterStatus(stream.Context(), shared.leave)
-	return relay(stream.Context(), shared, drain, box, tell)
+	return relay(shared, drain, box.over, tell)
 }
 
 // A toldView is what a stream was told last: a view without ages, nil before the first, and whether it was stale.

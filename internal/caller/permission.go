@@ -5,34 +5,39 @@ import (
 	"sync"
 )
 
-// A Permission is what the caller of a stream has until it may not make the call any more. A nil one is not withdrawn.
+// A Permission is what the caller of a stream has until it may not make the call any more. A nil one is never withdrawn.
 type Permission struct {
-	withdrawn chan struct{}
-	once      sync.Once
-	why       error
+	mu  sync.Mutex
+	why error             // it was withdrawn; nil while it was not
+	end func(cause error) // ends the stream; nil before the stream has said how
 }
-
-// NewPermission gives one.
-func NewPermission() *Permission { return &Permission{withdrawn: make(chan struct{})} }
 
 // Withdraw takes it away, and says why. The first reason stands.
 func (p *Permission) Withdraw(why error) {
-	p.once.Do(func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.why == nil {
 		p.why = why
-		close(p.withdrawn)
-	})
-}
-
-// Withdrawn is closed when it has been withdrawn.
-func (p *Permission) Withdrawn() <-chan struct{} {
-	if p == nil {
-		return nil
+		p.endLocked()
 	}
-	return p.withdrawn
 }
 
-// Why says why it was withdrawn, once it has been.
-func (p *Permission) Why() error { return p.why }
+// Ends has a stream ended, with the reason, when the permission is withdrawn, or at once if it was. end returns at once.
+func (p *Permission) Ends(end func(cause error)) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end = end
+	p.endLocked()
+}
+
+func (p *Permission) endLocked() {
+	if p.why != nil && p.end != nil {
+		p.end(p.why)
+	}
+}
 
 // permissionKey is of the permission in the context of a stream.
 type permissionKey struct{}

@@ -106,7 +106,7 @@ func (c *admission) enter() (err error) {
 	if err := c.slot.BeginStream(c.mostStreams); err != nil {
 		return err
 	}
-	c.entered, c.permission = true, caller.NewPermission()
+	c.entered, c.permission = true, new(caller.Permission)
 	c.ctx = caller.WithPermission(c.ctx, c.permission)
 	if c.kind == bidiStream {
 		c.ctx = caller.WithAdmitter(c.ctx, c.admissions)

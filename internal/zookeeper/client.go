@@ -162,11 +162,11 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		negotiated:      timeout,
 		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
 		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
-		done:            make(chan struct{}),
 		quitted:         make(chan struct{}),
 		summoned:        make(chan struct{}, 1),
 		ready:           make(chan struct{}),
 	}
+	s.over, s.end = context.WithCancel(context.Background())
 	s.tree = tree{reader: c.reader, owner: s}
 	return s
 }
@@ -224,7 +224,7 @@ func (s *Session) awaitEstablished(ctx context.Context) error {
 		confirmed = false
 		select {
 		case <-changed:
-		case <-s.done:
+		case <-s.over.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -234,7 +234,7 @@ func (s *Session) awaitEstablished(ctx context.Context) error {
 // discard closes what a session leaves behind when it has ended. The library takes up to three seconds to stop.
 func (c *Client) discard(s *Session) {
 	c.work.Go(func() {
-		<-s.done
+		<-s.over.Done()
 		<-s.ready
 		s.quit()
 		s.work.Wait()

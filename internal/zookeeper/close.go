@@ -31,7 +31,7 @@ func (s *Session) Close(ctx context.Context) {
 		}
 	}
 	select {
-	case <-s.done:
+	case <-s.over.Done():
 	default:
 		s.hangUp()
 	}

@@ -49,7 +49,7 @@ func (s *Session) awaitConnected() (generation int, err error) {
 		}
 		select {
 		case <-changed:
-		case <-s.done:
+		case <-s.over.Done():
 		}
 	}
 }

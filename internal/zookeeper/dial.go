@@ -113,7 +113,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 // enterGate waits for room for a handshake. It is given back when the handshake is over, or when the server has left it unanswered
 // for a while: one that is silent must not keep anybody from the others.
 func (s *Session) enterGate(address string) (leave func(), err error) {
-	giveBack, err := s.gate().enter(s.done)
+	giveBack, err := s.gate().enter(s.over.Done())
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (s *Session) backOff() error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-s.done:
+	case <-s.over.Done():
 		return errFenced
 	}
 }

@@ -136,7 +136,7 @@ func (s *Session) restSince(before int, pause time.Duration, summoned <-chan str
 		case <-summoned:
 			return s.Err() == nil
 		case <-changed:
-		case <-s.done:
+		case <-s.over.Done():
 			return false
 		}
 		generation, changed = s.connection()
@@ -369,7 +369,7 @@ func (s *Session) Prove(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
-		case <-s.done:
+		case <-s.over.Done():
 			return s.Err()
 		case <-ctx.Done():
 			return context.Cause(ctx)

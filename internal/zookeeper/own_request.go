@@ -192,7 +192,7 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	select {
 	case <-b.answered:
 		return b.requests, b.requests[0].err
-	case <-s.done: // whose connection may take its time to close
+	case <-s.over.Done(): // whose connection may take its time to close
 		return nil, zk.ErrConnectionClosed
 	}
 }

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -39,9 +40,10 @@ type Session struct {
 	log    *zap.Logger
 	brief  bool // ends with its first connection, as the reader's do
 
-	fenced  atomic.Bool   // nothing more is written or dialled
-	heardOf atomic.Bool   // the ensemble has answered that the session is closed
-	done    chan struct{} // closed when the session has ended
+	fenced  atomic.Bool     // nothing more is written or dialled
+	heardOf atomic.Bool     // the ensemble has answered that the session is closed
+	over    context.Context //nolint:containedctx // ends when the session has ended
+	end     context.CancelFunc
 
 	mu         sync.Mutex // guards what follows, connectionState, ownership and slumber
 	id         int64
@@ -65,8 +67,8 @@ type Session struct {
 	doubted  bool          // the company's heartbeats are late
 	summoned chan struct{} // has a heartbeat sent at once
 
-	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
-	doubtful  atomic.Bool   // a request was not answered, or not carried out
+	atEnd    func()      // called at the end; nil unless the session is lent. See PooledSession
+	doubtful atomic.Bool // a request was not answered, or not carried out
 
 	quitting atomic.Bool
 	quitted  chan struct{} // closed when the library's connection is
@@ -86,7 +88,10 @@ func (s *Session) ID() int64 {
 func (s *Session) Timeout() time.Duration { return s.timeout() }
 
 // Done is closed when the session has ended.
-func (s *Session) Done() <-chan struct{} { return s.done }
+func (s *Session) Done() <-chan struct{} { return s.over.Done() }
+
+// AfterEnd has f called in a goroutine of its own after the session has ended, unless stop is called before.
+func (s *Session) AfterEnd(f func()) (stop func() bool) { return context.AfterFunc(s.over, f) }
 
 // Err returns why the session has ended, or nil.
 func (s *Session) Err() error {
@@ -178,9 +183,9 @@ func (s *Session) lose(err error) {
 	}
 	s.change()
 	s.client.discard(s) // announced before anybody can learn of the end and close the client
-	close(s.done)
-	if s.lentUntil != nil {
-		close(s.lentUntil)
+	s.end()
+	if s.atEnd != nil {
+		s.atEnd()
 	}
 	s.mu.Unlock()
 	if w != nil {

@@ -66,8 +66,8 @@ func (p *sessionPool) put(back *PooledSession) bool {
 	if !p.hasRoomLocked() || !s.isClean() {
 		return false
 	}
-	s.lentUntil, s.wanted = nil, s.now()
-	close(back.done)
+	s.atEnd, s.wanted = nil, s.now()
+	back.done()
 	expiry := time.AfterFunc(idleTimeout, func() { p.expire(s) })
 	p.idle = append(p.idle, idleSession{s, back.key, expiry})
 	return true

@@ -27,7 +27,8 @@ type PooledSession struct {
 	*Session
 
 	key  poolKey
-	done chan struct{} // closed, under the session's lock, when the session has ended or has been given back
+	loan context.Context //nolint:containedctx // ends, under the session's lock, when the session has ended or has been given back
+	done context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -56,7 +57,8 @@ func (c *Client) poolKey(timeout time.Duration) poolKey {
 func (c *Client) OpenPooled(ctx context.Context, timeout time.Duration) (*PooledSession, error) {
 	c.pool.count()
 	for {
-		opened := &PooledSession{key: c.poolKey(timeout), done: make(chan struct{})}
+		opened := &PooledSession{key: c.poolKey(timeout)}
+		opened.loan, opened.done = context.WithCancel(context.Background())
 		if opened.Session = c.pool.take(opened.key); opened.Session == nil {
 			var err error
 			if opened.Session, err = c.openFresh(ctx, timeout); err != nil {
@@ -84,7 +86,7 @@ func (p *PooledSession) lend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.lentUntil = p.done
+		s.atEnd = p.done
 		s.want()
 	}
 	return s.err == nil
@@ -121,7 +123,7 @@ func (p *PooledSession) Close(ctx context.Context) {
 	p.closed = true
 	p.mu.Unlock()
 	if before {
-		<-p.done
+		<-p.loan.Done()
 		return
 	}
 	if idle && p.client.pool.hasRoom() && p.giveUp(ctx) && p.client.pool.put(p) {
@@ -176,7 +178,10 @@ func (s *Session) isClean() bool {
 }
 
 // Done implements recipes.Session.
-func (p *PooledSession) Done() <-chan struct{} { return p.done }
+func (p *PooledSession) Done() <-chan struct{} { return p.loan.Done() }
+
+// AfterEnd has f called in a goroutine of its own after the session has ended, unless stop is called before.
+func (p *PooledSession) AfterEnd(f func()) (stop func() bool) { return context.AfterFunc(p.loan, f) }
 
 // Err returns why the session has ended for p, or nil.
 func (p *PooledSession) Err() error {
@@ -223,7 +228,7 @@ func (p *PooledSession) EnqueueAll(ctx context.Context, ends []recipes.QueueEnd,
 // Dequeue implements recipes.Session.
 func (p *PooledSession) Dequeue(ctx context.Context, place string) {
 	if !p.whileOpen(func() { p.Session.Dequeue(ctx, place) }) {
-		<-p.done // Close deletes it
+		<-p.loan.Done() // Close deletes it
 	}
 }
 
@@ -252,7 +257,7 @@ func (p *PooledSession) Update(
 // Delete implements recipes.MemberSession.
 func (p *PooledSession) Delete(ctx context.Context, member string) {
 	if !p.whileOpen(func() { p.Session.Delete(ctx, member) }) {
-		<-p.done
+		<-p.loan.Done()
 	}
 }
 

@@ -80,7 +80,7 @@ func (a asker) ended() <-chan struct{} {
 	if a.session == nil {
 		return nil
 	}
-	return a.session.done
+	return a.session.over.Done()
 }
 
 // wait returns when changed is closed; otherwise the reason to wait no longer.

@@ -144,7 +144,7 @@ func TestNoWatchIsArmedOnAPathWhileOneIsRemoved(t *testing.T) {
 				armed := watch(v, ctx)
 				v.session.mu.Lock()
 				v.session.err = errClosed // so that the read fails at once
-				close(v.session.done)
+				v.session.end()
 				v.session.mu.Unlock()
 				synctest.Wait()
 				if isClosed(armed.ready) {

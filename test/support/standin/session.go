@@ -18,7 +18,8 @@ type Session struct {
 	id     int64
 	expiry time.Duration // its timeout, as negotiated
 
-	done      chan struct{}
+	lifetime  context.Context //nolint:containedctx // ends with the session
+	end       context.CancelFunc
 	missed    []chan struct{} // of places that others have deleted while it was suspended
 	cause     error           // why it ended
 	validity  *time.Timer     // rings when a suspended session can no longer prove itself
@@ -45,7 +46,8 @@ func (e *Ensemble) OpenSession(timeout time.Duration) *Session {
 // OpenSession opens a session that reads through r. Session and reader are suspended each for itself.
 func (r *Reader) OpenSession(timeout time.Duration) *Session {
 	e := r.view.ensemble
-	s := &Session{line: newLine(e.mu), reader: r, shared: true, done: make(chan struct{})}
+	s := &Session{line: newLine(e.mu), reader: r, shared: true}
+	s.lifetime, s.end = context.WithCancel(context.Background())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.id, s.expiry = e.StartSession(timeout, s.ended)
@@ -99,7 +101,10 @@ func (s *Session) Err() error {
 }
 
 // Done implements recipes.Session.
-func (s *Session) Done() <-chan struct{} { return s.done }
+func (s *Session) Done() <-chan struct{} { return s.lifetime.Done() }
+
+// AfterEnd implements service.Session.
+func (s *Session) AfterEnd(f func()) (stop func() bool) { return context.AfterFunc(s.lifetime, f) }
 
 // Suspend takes contact with the ensemble away: calls wait. If it lasts, the session ends one tick before its timeout,
 // and the ensemble expires it within a tick after it.
@@ -166,7 +171,7 @@ func (s *Session) ended(cause error) {
 			s.validity.Stop()
 		}
 		s.ensemble().forgetPlaces(s.id)
-		close(s.done)
+		s.end()
 	})
 }
 
@@ -203,7 +208,7 @@ func (s *Session) Asleep() bool { return false }
 // AssuredFor is ValidFor: it never sleeps.
 func (s *Session) AssuredFor() time.Duration { return s.ValidFor() }
 
-func (s *Session) over() over { return over{done: s.done, why: s.Err} }
+func (s *Session) over() over { return over{done: s.Done(), why: s.Err} }
 
 // Children implements recipes.Tree.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
