@@ -17,6 +17,7 @@ func (s *heldStream[P, M]) settle(why error) {
 	if s.parting != ended {
 		why = nil
 	}
+	s.forgone = true // of a stream that holds nothing
 	if s.counts() {
 		why = s.endHold(why)
 	}

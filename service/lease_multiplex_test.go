@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -161,6 +162,22 @@ func TestAPlaceThatWaitsIsStopped(t *testing.T) {
 		c.sees("1 ended 0")
 		same(t, "contenders", s.contenders("orders"), 1)
 	})
+}
+
+// What was told of its lease counts for what stands on it, and not for a place in a queue, which would only be in others' way.
+func TestAWaitThatEndsLeavesTheQueueThoughItsLeaseWasChecked(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
+		c := s.carryOpened(s.callers)
+		c.check(1)
+		c.sees("checked 1")
+		request := &lockv1.AcquireRequest{Name: "orders", WaitTimeout: durationpb.New(time.Second)}
+		c.startWith(&leasev1.Start{RequestId: 1, Request: &leasev1.Start_Acquire{Acquire: request}})
+		c.sees("1 queued", "1 ended 4 WAIT_TIMEOUT")
+		<-time.After(time.Second)
+		same(t, "contenders", s.contenders("orders"), 1)
+	}, func(o *service.Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
 }
 
 func TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp(t *testing.T) {
