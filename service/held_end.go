@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/trace"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(why error) {
 	s.parting = partingOf(s.stream, s.caller, s.began, why) // before anybody learns of the end: whoever does may end the stream for that alone
-	if s.parting != ended {
+	if s.parting != machine.Forced {
 		why = nil
 	}
-	s.forgone = true // of a stream that holds nothing
 	if s.counts() {
 		why = s.endHold(why)
+	} else {
+		s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Nobody: true})
 	}
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
@@ -52,9 +53,14 @@ func (s *heldStream[P, M]) endHold(why error) error {
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
 		defer s.disregard(place)
 	}
-	s.stopTelling(why)
+	if mayNotHear(s.stream, s.caller, why) { // it may count on anything, whether it was told or not
+		s.lease.drive.tell(s.id, s.caller, s.lease.session.ValidFor())
+	}
 	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
-	s.forgone = s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why)
+	s.lease.drive.step(machine.Event{
+		Kind: machine.Ended, Of: s.id, Parting: s.parting, Asked: why == nil,
+		Nobody: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),
+	})
 	return why
 }
 
@@ -62,7 +68,7 @@ func (s *heldStream[P, M]) endHold(why error) error {
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old.
 func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 	if s.started == nil { // else it tells itself when it hands the end over
-		s.told.says(trace.Status)
+		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.id})
 	}
 	defer s.box.wait()
 	if s.recipe.again != nil {
@@ -114,82 +120,12 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 	return ctx.Err() != nil && from.FellSilent() || errors.Is(why, errSlowReader)
 }
 
-// stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up, those
-// alone do who asked for this very hold over other connections. Where it has left, those do as well who asked for its lease. One that does
-// not hear of the end may count on anything, whether it was told or not.
-func (s *heldStream[P, M]) stopTelling(why error) {
-	if mayNotHear(s.stream, s.caller, why) {
-		s.told.note(s.caller, s.lease.session.ValidFor())
-	}
-	end := trace.Ended
-	if why == nil || s.lease.wasClosed() {
-		end = trace.Released
-	}
-	s.told.close(end)
-	if s.parting == cancelled {
-		s.counting = s.told.noted()
-		delete(s.counting, s.caller.Ending)
-		return
-	}
-	s.counting = s.lease.counting(s.told)
-}
-
-// counted is until when those may count on the hold who were told of its validity. On its lease's stream, what was told of the lease before
-// the end counts for the hold, and has been noted once the end is handed to the transport.
-func (s *heldStream[P, M]) counted() map[*caller.Ending]time.Time {
-	switch {
-	case s.forgone:
-		return nil
-	case s.started != nil && s.parting != cancelled:
-		return later(s.counting, s.lease.counting(s.told))
-	}
-	return s.counting
-}
-
-// outlast returns when nobody counts on the hold any more that has ended: the caller has acknowledged that, the session is over, or,
-// for each connection over which a validity was told, that validity is, or the connection has left, and with it the one of the
-// stream. Whoever asks over short connections may live on as long as its stream does.
-func (s *heldStream[P, M]) outlast() {
-	own := s.caller.Left()
-	if s.parting == cancelled {
-		own = after(0)
-	}
-	if why := outlast(s.counted(), s.lease, own, s.acknowledged.closed); why != "" {
-		s.told.says(why)
-	}
-}
-
-// outlast returns when none of those counts any more on something that stands on the lease, and why, if not for what they were told being over.
-func outlast(counting map[*caller.Ending]time.Time, on *lease, own, acknowledged <-chan struct{}) (why trace.Kind) {
-	for connection, until := range counting {
-		timer := time.NewTimer(time.Until(until))
-		why = cmp.Or(outlastOne(on, []<-chan struct{}{connection.Left(), own}, timer.C, acknowledged), why)
-		timer.Stop()
-	}
-	return why
-}
-
-func outlastOne(on *lease, both []<-chan struct{}, over <-chan time.Time, acknowledged <-chan struct{}) (why trace.Kind) {
-	for _, left := range both {
-		select {
-		case <-left:
-		case <-over:
-			return ""
-		case <-acknowledged:
-			return trace.Acknowledged
-		case <-on.session.Done():
-			return ""
-		}
-	}
-	return trace.Deserted
-}
-
 // leaveLease takes the stream off its lease, after the status, when nobody counts on the hold any more: the lease may end
 // then, whoever ends it. It returns when nothing runs beside the stream any more. A lease that was the stream's alone
 // has let go of all in the ensemble by then.
 func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
-	s.outlast()
-	if s.held && s.recipe.letGo != nil && (s.parting == released || s.parting == cancelled) {
+	<-s.lease.drive.whenLeft(s.id)
+	if s.held && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {
 		s.recipe.letGo(ctx)
 	}
 	s.lease.streams.leave()

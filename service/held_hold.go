@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/trace"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -28,7 +28,7 @@ type hold struct {
 	finish func(ctx context.Context) error // what its caller's Done does in the ensemble; nil of what is only released
 	done   *latch                          // closed when that is done
 
-	told     *tellings
+	id       machine.ID    // to the lease's machine
 	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
 	gone     chan struct{} // closed when its place is gone from the ensemble
 }
@@ -40,7 +40,7 @@ func (h *hold) tell(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	validFor := h.lease.validFor()
-	if !h.told.note(to, validFor) {
+	if !h.lease.drive.tell(h.id, to, validFor) {
 		return 0, nil
 	}
 	return validFor, nil
@@ -49,12 +49,8 @@ func (h *hold) tell(ctx context.Context) (time.Duration, error) {
 // beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
 func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
-	made.told, made.released, made.gone = s.told, s.acknowledged, make(chan struct{})
-	how := trace.Held
-	if s.started != nil {
-		how = trace.Carried
-	}
-	s.told.begin(s.lease.told.session, made.token, how)
+	made.id, made.released, made.gone = s.id, s.acknowledged, make(chan struct{})
+	s.lease.drive.step(machine.Event{Kind: machine.Granted, Of: s.id, Token: made.token})
 	s.services.held.enter(math.MaxInt)
 	s.services.options.Events.HoldBegun()
 	s.lease.has(s.recipe.all(), made.token)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -110,11 +111,9 @@ type heldStream[P heldPlace, M any] struct {
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
 
-	told         *tellings                    // of the hold's validity
-	acknowledged *latch                       // closed when the caller has said that it does not count on the hold any more
-	parting      parting                      // how the stream has ended
-	counting     map[*caller.Ending]time.Time // who may go on counting on the hold after its end, and until when
-	forgone      bool                         // nobody waits for them
+	id           machine.ID      // to the lease's machine
+	acknowledged *latch          // closed when the caller has said that it does not count on the hold any more
+	parting      machine.Parting // how the stream has ended
 }
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
@@ -123,10 +122,10 @@ func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStr
 	if of := made.started; of != nil {
 		made.stream, made.over = of.ctx, over{ctx, of.over.end}
 		caller.PermissionOf(ctx).Ends(of.over.end)
-		made.box, made.acknowledged, made.told, made.left = drawer[*M]{of}, of.stopped, &of.told, of.stopped.closed
+		made.id, made.box, made.acknowledged, made.left = of.life, drawer[*M]{of}, of.stopped, of.stopped.closed
 	} else {
 		made.stream, made.over = ctx, overOf(ctx)
-		made.box, made.acknowledged, made.told, made.left = newOutbox(made.over, stream.Send), newEnding(made.over), &tellings{}, ctx.Done()
+		made.box, made.acknowledged, made.left = newOutbox(made.over, stream.Send), newLatchThat(made.isGivenUp), ctx.Done()
 	}
 	return made
 }
@@ -189,7 +188,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
 		if err == nil {
 			s.lease.begin(s.recipe.all(), s.left)
-			s.forget = s.over.endWith(s.lease)
+			s.standAlone()
 		}
 		return err
 	default:
@@ -201,7 +200,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 	for {
 		err := s.lease.enter(s.recipe.all(), s.left)
 		if err == nil && s.started == nil {
-			s.forget = s.over.endWith(s.lease)
+			s.standAlone()
 		}
 		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
 			return err
@@ -214,6 +213,17 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 			return err
 		}
 	}
+}
+
+// standAlone has a stream of its own stand on its lease.
+func (s *heldStream[P, M]) standAlone() {
+	s.id, s.forget = s.lease.drive.begin(s.caller, false), s.over.endWith(s.lease)
+}
+
+// isGivenUp is called when the caller of a stream of its own gives up what it holds, or acknowledges its end.
+func (s *heldStream[P, M]) isGivenUp() {
+	s.over.end(errGivenUp)
+	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
 }
 
 // about is what the caller says about itself in its request, and for the rest what it said of its lease.

@@ -193,7 +193,7 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 		}
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
-		opened.told.note(from, opened.session.ValidFor())
+		opened.drive.tell(0, from, opened.session.ValidFor())
 	}
 	opened.end(endOfLease(why))
 	if errors.Is(why, errLeaseClosed) {

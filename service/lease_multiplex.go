@@ -24,7 +24,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/trace"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 )
 
 // mostUnsent is how many answers may wait for a caller that asks and does not read.
@@ -58,7 +58,7 @@ type started struct {
 	id      uint64
 	number  int         // of the request on the stream, for its topics
 	claim   *claim      // what was left of it when the sidecar was started; nil if it was begun since
-	told    tellings    // of its hold
+	life    machine.ID  // to the lease's machine
 	over    over        // of the request
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
 	asked   atomic.Bool // whether it has done so here
@@ -189,7 +189,8 @@ func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 	}
 	m.last++
 	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over)}
-	begun.stopped = newEnding(begun.over)
+	begun.life = m.lease.drive.begin(caller.Of(m.ctx), true)
+	begun.stopped = newLatchThat(begun.isGivenUp)
 	m.requests[id] = begun
 	m.telling.Add(1)
 	m.running.Go(func() { begun.run(of) })
@@ -244,10 +245,16 @@ func (m *multiplex) stop(id uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if found := m.requests[id]; found != nil {
-		found.told.stop()
+		m.lease.drive.step(machine.Event{Kind: machine.Stopped, Of: found.life})
 		found.asked.Store(true)
 		found.stopped.close()
 	}
+}
+
+// isGivenUp is called when the caller gives the request up or acknowledges its end.
+func (s *started) isGivenUp() {
+	s.over.end(errGivenUp)
+	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.life})
 }
 
 // letGo notes that the caller has closed the lease, and counts on nothing that stands on it.
@@ -255,7 +262,7 @@ func (m *multiplex) letGo() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, each := range m.requests {
-		each.told.stop()
+		m.lease.drive.step(machine.Event{Kind: machine.Stopped, Of: each.life})
 	}
 }
 
@@ -292,8 +299,8 @@ func (s *started) run(of singleCall) {
 	if err == nil {
 		err = admission.End(recovered(admission.Context(), of.handle))
 	}
-	if s.claim.held() && !s.claim.inHand {
-		s.endClaim(err)
+	if s.claim != nil && !s.claim.inHand {
+		s.refuseClaim(err)
 	}
 	asked := s.asked.Load()
 	if !asked {
@@ -303,6 +310,7 @@ func (s *started) run(of singleCall) {
 	s.decide()
 	afterStatus()
 	s.giveUpClaim()
+	s.lease.drive.step(machine.Event{Kind: machine.Forgotten, Of: s.life})
 	s.mu.Lock()
 	delete(s.requests, s.id)
 	s.mu.Unlock()
@@ -320,10 +328,9 @@ var recovering = recovery.StreamServerInterceptor()
 
 // tellEnd returns when the end of the request has been handed to the transport, or nobody reads it.
 func (s *started) tellEnd(err error) {
-	sent, once := make(chan struct{}), sync.Once{}
-	says := func(step trace.Kind) { once.Do(func() { s.told.says(step) }) }
+	sent := make(chan struct{})
 	s.tell(s.ended(err), func() {
-		says(trace.Status)
+		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.life})
 		close(sent)
 	})
 	select {
@@ -331,7 +338,7 @@ func (s *started) tellEnd(err error) {
 		return
 	case <-s.box.over.Done():
 	}
-	says(trace.Unread)
+	s.lease.drive.step(machine.Event{Kind: machine.Unread, Of: s.life})
 }
 
 // ended is the status of a request as a message.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -32,15 +33,14 @@ type lease struct {
 	note *note // for a later process that may resume the lease; nil if there is none
 
 	drain *drain        // that ends what stands on it
-	told  tellings      // of the lease's validity, which is that of all that stands on it
+	drive driver        // who may count on it, and on what stands on it
 	over  over          // ended by end, with the reason
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
 	leave []func() bool // of what ends it: the session, the drain
 
 	mu        sync.Mutex
-	why       error          // set before over ends
-	closer    *caller.Ending // the connection over which its caller has closed it; nil unless it did
-	streams   openCount      // of the calls that stand on it
+	why       error     // set before over ends
+	streams   openCount // of the calls that stand on it
 	resources map[resource]*possession
 
 	waits      recipes.Waits
@@ -50,7 +50,10 @@ type lease struct {
 // heedEnds has the lease end with its session, and when the sidecar does not wait for holders any longer.
 func (l *lease) heedEnds() {
 	l.leave = []func() bool{
-		l.session.AfterEnd(func() { l.end(errLeaseLost) }),
+		l.session.AfterEnd(func() {
+			l.end(errLeaseLost)
+			l.drive.step(machine.Event{Kind: machine.Lost})
+		}),
 		context.AfterFunc(l.drain.over, func() { l.end(errHoldStopped) }),
 	}
 }
@@ -62,16 +65,20 @@ func (l *lease) forgetEnds() {
 }
 
 // end says why the lease has ended. What ended it first counts.
-func (l *lease) end(why error) { l.endBy(nil, why) }
+func (l *lease) end(why error) { l.endWith(why, func() {}) }
 
 // close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
-func (l *lease) close(by caller.Caller) { l.endBy(by.Ending, errLeaseClosed) }
+func (l *lease) close(by caller.Caller) {
+	l.endWith(errLeaseClosed, func() { l.drive.step(machine.Event{Kind: machine.Closed, On: connection(by)}) })
+}
 
-func (l *lease) endBy(closer *caller.Ending, why error) {
+// endWith does something before anything learns of the end, if it is the first one.
+func (l *lease) endWith(why error, first func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why == nil {
-		l.why, l.closer = cmp.Or(l.lostLocked(), why), closer
+		first()
+		l.why = cmp.Or(l.lostLocked(), why)
 		l.over.end(l.why)
 		if l.note != nil {
 			l.note.forget()
@@ -95,22 +102,6 @@ func (l *lease) mayReturn(by *note, handOver bool) {
 	if l.why != nil {
 		by.forget()
 	}
-}
-
-// wasClosed says whether its caller has closed it.
-func (l *lease) wasClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closer != nil
-}
-
-// counting is until when those may count who were told of the lease's validity, or of that of something that stands on it.
-func (l *lease) counting(told *tellings) map[*caller.Ending]time.Time {
-	counting := later(told.noted(), l.told.noted())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(counting, l.closer)
-	return counting
 }
 
 // endOfLease says how a lease ends whose stream ends so: if it is not lost, it is closed, whatever became of the stream.
@@ -151,7 +142,7 @@ func (l *lease) lostLocked() error {
 // tell notes what is told of the lease's validity to whoever asks, and returns it; 0 if the lease has ended. What is noted before that is in the
 // account of all that stands on it.
 func (l *lease) tell(to caller.Caller, validFor time.Duration) time.Duration {
-	l.told.note(to, validFor)
+	l.drive.tell(0, to, validFor)
 	if l.lost() != nil {
 		return 0
 	}
@@ -210,10 +201,9 @@ func (l *leases) beginWith(
 	made := &lease{
 		identity: from.Identity, about: about, session: session, opened: opened, drain: l.drain,
 		over: newOver(context.Background()), gone: make(chan struct{}), resources: map[resource]*possession{},
-		waits: l.options.waits(),
+		waits: l.options.waits(), drive: driver{began: time.Now(), session: session.Key().ID},
 	}
 	made.heedEnds()
-	made.told.begin(session.Key().ID, 0, "")
 	l.mu.Lock()
 	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
 	made.serial, made.logID = l.serial, logIDOf(l.serial)
@@ -292,8 +282,9 @@ func (l *leases) lookUp(ctx context.Context, id string) (*lease, *tombstone, err
 // finish lets go of all that the lease owns, when the streams that stood on it have left it: nobody counts on what they had
 // any more. It is called after the status of the lease's own stream.
 func (l *leases) finish(ctx context.Context, ended *lease) {
-	ended.forgetEnds()
 	<-ended.streams.empty()
+	ended.forgetEnds()
+	ended.drive.finish()
 	if ended.note != nil { // or a later process could come back to a session that is about to be closed
 		<-ended.note.forgotten.closed
 	}

@@ -16,6 +16,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -211,10 +212,10 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	m.lease = made
 	made.mayReturn(m.noteOf(record), leases.options.Resumption.HandOver) // it is noted still
 	leases.ids.enterAs(id, made.identity, made)                          // it is in no use: the record was handed out once
-	made.told.note(from, time.Until(m.freeAt()))
+	made.drive.tell(0, from, time.Until(m.freeAt()))
 	if record.Shared {
 		m.shared = m.freeAt()
-		made.told.note(caller.OutOfSight(), time.Until(m.shared))
+		made.drive.tell(0, caller.OutOfSight(), time.Until(m.shared))
 	}
 	leases.options.Log.Info("lease resumed", made.fields()...)
 	return standing, session, nil
@@ -223,7 +224,7 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 // freeAt is when nobody counts any more on what the process before had told.
 func (m *multiplex) freeAt() time.Time {
 	timeout := m.lease.session.Timeout()
-	return m.leases.services.options.Resumption.Journal.TellingsEnd(timeout + timeout/clocks)
+	return m.leases.services.options.Resumption.Journal.TellingsEnd(timeout + timeout/machine.Clocks)
 }
 
 // giveUpUnclaimed lets go of what nobody claims: at once if its caller has come back without claiming it, and otherwise when nobody counts
@@ -260,9 +261,7 @@ func (s *started) giveUpClaim() {
 		return
 	}
 	defer s.claim.taken()
-	if s.claim.held() && len(s.claim.standing) > 0 {
-		outlast(s.lease.counting(&tellings{}), s.lease, caller.Of(s.ctx).Left(), s.stopped.closed)
-	}
+	<-s.lease.drive.whenLeft(s.life)
 	for _, left := range s.claim.standing {
 		s.remove(left)
 	}
@@ -315,7 +314,7 @@ func (s *heldStream[P, M]) comeBack() {
 		claimed.inHand = true
 		claimed.taken()
 		if !claimed.shared.IsZero() {
-			s.told.note(caller.OutOfSight(), time.Until(claimed.shared))
+			s.lease.drive.tell(s.id, caller.OutOfSight(), time.Until(claimed.shared))
 		}
 	}
 }

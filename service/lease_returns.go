@@ -9,6 +9,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 )
 
 // The returns are what callers may be about to come back to from before the sidecar was started. A caller asks for a lease or a hold by its id
@@ -106,6 +107,15 @@ func kindOf(of *leasev1.Start) string {
 		return kindBarrier
 	}
 	return kindLock
+}
+
+// refuseClaim ends what is claimed by a request that was refused before its stream had it in hand.
+func (s *started) refuseClaim(why error) {
+	if s.claim.held() {
+		s.endClaim(why)
+	}
+	nobody := !s.claim.held() || len(s.claim.standing) == 0
+	s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.life, Nobody: nobody})
 }
 
 // endClaim ends a claim to hold that is not held again as a hold ends: who asks by its id is told why, and acknowledges it.

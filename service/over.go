@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 )
 
 // An over is the end of a stream or of a lease, with its cause. Each end comes through it, and the first one counts:
@@ -47,36 +48,26 @@ func (o over) endWith(l *lease) (forget func() bool) {
 // why is the cause of the end; nil before it.
 func (o over) why() error { return context.Cause(o) }
 
-// A parting is how a stream has ended, for those who count on its hold.
-type parting int
-
-const (
-	ended     parting = iota // by another hand than the caller's: all count who were told of the hold or of its lease
-	released                 // by the caller, in another call or message: it lets go. All count until it has said that they do not
-	cancelled                // by the caller, which has ended the stream in words: it lets go. Those alone count who asked for this very hold
-	left                     // by the caller's deadline, silence or connection: as ended, and Check tells that the caller gave it up
-)
-
 // partingOf says how a stream ends that its caller reads, and that began then. why is what ends it; nil if it was released.
-func partingOf(stream context.Context, from caller.Caller, began time.Time, why error) parting {
+func partingOf(stream context.Context, from caller.Caller, began time.Time, why error) machine.Parting {
 	switch {
 	case gaveUp(stream, from, began):
-		return cancelled
+		return machine.Cancelled
 	case stream.Err() != nil:
-		return left
+		return machine.Deserted
 	case why == nil, errors.Is(why, context.Canceled):
-		return released
+		return machine.Released
 	}
-	return ended
+	return machine.Forced
 }
 
 // almostDue is how long before a stream's deadline its end is taken for the deadline's: the caller's library, whose clock
-// decides, and may be faster (see clocks), says that it cancels.
+// decides, and may be faster (see machine.Clocks), says that it cancels.
 const almostDue = time.Second
 
 // gaveUp says whether the caller itself has ended the stream, which began then, in words. Its deadline does so without it.
 func gaveUp(ctx context.Context, from caller.Caller, began time.Time) bool {
 	deadline, bounded := ctx.Deadline()
 	return errors.Is(ctx.Err(), context.Canceled) && !from.FellSilent() && !isClosed(from.Left()) &&
-		(!bounded || time.Until(deadline) > almostDue+time.Since(began)/clocks)
+		(!bounded || time.Until(deadline) > almostDue+time.Since(began)/machine.Clocks)
 }

@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -14,17 +15,36 @@ import (
 // Close, after conn.Close; its reader calls Close after Read has returned an error, and its keepalive calls Close on
 // its own account. So what comes first, the reader's EOF or our Close, tells the two apart.
 type Ending struct {
+	number uint64
 	state  atomic.Int32
-	closed chan struct{} // when the finding is that the peer has closed it
+	left   context.Context //nolint:containedctx // ends when the finding is that the peer has closed it
+	leave  context.CancelFunc
 }
 
-func newEnding() *Ending { return &Ending{closed: make(chan struct{})} }
+var endings atomic.Uint64
+
+func newEnding() *Ending {
+	e := &Ending{number: endings.Add(1)}
+	e.left, e.leave = context.WithCancel(context.Background())
+	return e
+}
+
+// Number tells a connection from all others; 0 for none.
+func (e *Ending) Number() uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.number
+}
 
 // OutOfSight is a caller of whom nothing is known but that it may be there.
 func OutOfSight() Caller { return Caller{Ending: newEnding()} }
 
 // Left is closed when the peer has closed the connection.
-func (e *Ending) Left() <-chan struct{} { return e.closed }
+func (e *Ending) Left() <-chan struct{} { return e.left.Done() }
+
+// AfterLeft has f called in a goroutine of its own when the peer has closed the connection, unless stop is called before.
+func (e *Ending) AfterLeft(f func()) (stop func() bool) { return context.AfterFunc(e.left, f) }
 
 const (
 	connectionOpen   int32 = iota
@@ -34,7 +54,7 @@ const (
 
 func (e *Ending) close() {
 	if e.state.CompareAndSwap(connectionOpen, connectionClosed) {
-		close(e.closed)
+		e.leave()
 	}
 }
 
