@@ -207,7 +207,8 @@ func (v *voteStream) vote(ctx context.Context) error {
 	case errors.Is(err, recipes.ErrNoParticipant):
 		return invalid("participant", participant, "one of those that Begin named")
 	case v.taking == nil:
-	case errors.Is(err, recipes.ErrUnreachable), errors.Is(err, errStopping), v.single && errors.Is(err, recipes.ErrSessionEnded):
+	case errors.Is(err, recipes.ErrUnreachable), errors.Is(err, errStopping), errors.Is(err, errHoldStopped),
+		v.single && (errors.Is(err, recipes.ErrSessionEnded) || errors.Is(err, errLeaseLost)):
 		return fmt.Errorf("%w: the vote may be part of a decision: %s", recipes.ErrOutcomeUnknown, err.Error()) // which says that nothing is held
 	}
 	return err

@@ -13,7 +13,9 @@ import (
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(why error) {
-	s.parting = partingOf(s.stream, s.caller, s.began, why) // before anybody learns of the end: whoever does may end the stream for that alone
+	defer func() { s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Parting: s.parting}) }() // also after a panic
+	// Before anybody learns of the end: whoever does may end the stream for that alone.
+	s.parting = partingOf(s.stream, s.caller, s.began, why)
 	if s.parting != machine.Forced {
 		why = nil
 	}
@@ -75,8 +77,9 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 		defer s.lease.drop(s.recipe.resource)
 	}
 	s.leaveLease(ctx)
-	if s.forget != nil {
+	if s.started == nil {
 		s.forget()
+		defer s.acknowledged.careless()
 	}
 	if place, taken := s.took(); taken {
 		s.free(func() { place.Leave(ctx) })

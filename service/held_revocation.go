@@ -51,9 +51,16 @@ func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
 	deadline := time.Now().Add(*asked.Grace)
 	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
 		counted.deadline = deadline
-		time.AfterFunc(*asked.Grace, func() { s.over.end(s.recipe.revoked) })
+		s.stopGrace()
+		s.grace = time.AfterFunc(*asked.Grace, func() { s.over.end(s.recipe.revoked) })
 	}
 	return counted
+}
+
+func (s *heldStream[P, M]) stopGrace() {
+	if s.grace != nil {
+		s.grace.Stop()
+	}
 }
 
 // request tells the caller what is asked of it, once.

@@ -108,6 +108,7 @@ type heldStream[P heldPlace, M any] struct {
 	looked       <-chan struct{} // closed when the look has an answer
 	changed      <-chan struct{} // closed when it is worth to look again
 	asked        request         // the newest that the caller was told
+	grace        *time.Timer     // of it, after which the hold ends; nil if it need not
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
 
@@ -172,77 +173,6 @@ func (s *heldStream[P, M]) boundWait() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.over, *s.recipe.wait, errWaitTimeout)
 }
 
-// takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
-func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
-	if s.services.drain.hasBegun() && !s.started.claimed().goesOn() {
-		return errStopping
-	}
-	switch {
-	case s.started != nil:
-		if s.recipe.leaseID != "" {
-			return invalid("lease_id", s.recipe.leaseID, "empty: the request stands on the lease of its stream")
-		}
-		s.lease = s.started.lease
-	case s.recipe.leaseID == "":
-		s.single = true
-		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
-		if err == nil {
-			s.lease.begin(s.recipe.all(), s.left)
-			s.standAlone()
-		}
-		return err
-	default:
-		if s.lease, err = s.services.leases.find(ctx, s.recipe.leaseID); err != nil {
-			return err
-		}
-	}
-	caller.CallOf(ctx).StandsOn(s.lease.logID)
-	for {
-		err := s.lease.enter(s.recipe.all(), s.left)
-		if err == nil && s.started == nil {
-			s.standAlone()
-		}
-		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
-			return err
-		}
-		leaving := s.lease.leaving(s.recipe.resource)
-		if refused := s.recipe.again(leaving != nil); refused != nil {
-			return refused
-		}
-		if err := s.pause(ctx, wakers{leaving}); err != nil {
-			return err
-		}
-	}
-}
-
-// standAlone has a stream of its own stand on its lease.
-func (s *heldStream[P, M]) standAlone() {
-	s.id, s.forget = s.lease.drive.begin(s.caller, false), s.over.endWith(s.lease)
-}
-
-// isGivenUp is called when the caller of a stream of its own gives up what it holds, or acknowledges its end.
-func (s *heldStream[P, M]) isGivenUp() {
-	s.over.end(errGivenUp)
-	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
-}
-
-// about is what the caller says about itself in its request, and for the rest what it said of its lease.
-func (s *heldStream[P, M]) about() recipes.About {
-	about := s.recipe.about
-	about.Identity = s.caller.Distinct()
-	if about.Owner == "" {
-		about.Owner = s.lease.about.Owner
-	}
-	if len(about.Metadata) == 0 {
-		about.Metadata = s.lease.about.Metadata
-	}
-	about.Timeout = s.lease.session.Timeout()
-	if s.started != nil && s.lease.resumable() {
-		about.Request = s.started.id
-	}
-	return about
-}
-
 // take takes a place. That cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
 func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P, error)) (err error) {
 	about := s.about()
@@ -273,7 +203,11 @@ func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], 
 		var nothing T
 		return nothing, err
 	}
-	return asked.wait()
+	answer, err := asked.wait()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return answer, err
 }
 
 // outwait has whoever waits try again later if the ensemble did not answer: what the stream has is kept for as long as its lease
@@ -344,6 +278,7 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	looks, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer s.lookFirst(&first)()
+	defer s.stopGrace()
 	if why := s.see(first); why != nil {
 		return why
 	}

@@ -88,6 +88,7 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
+	opened.heedDrain()
 	opened.id, opened.key = l.services.leases.ids.enter(opened.identity, opened)
 	ended := overOf(stream.Context())
 	kept := &leaseStream[*leasev1.OpenResponse]{

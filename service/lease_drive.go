@@ -21,7 +21,7 @@ type driver struct {
 	newest    machine.ID
 	known     map[machine.Connection]*caller.Ending // of those who were told, and of callers
 	mostKnown int                                   // before those are forgotten that nobody counts over
-	watching  []func() bool                         // stop it
+	watching  map[machine.Connection]func() bool    // stop it
 	awaited   map[machine.ID]chan struct{}          // closed when the place may go
 	timer     *time.Timer
 }
@@ -60,7 +60,7 @@ func (d *driver) whenLeft(of machine.ID) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lease.Left(of) {
-		return after(0)
+		return longAgo
 	}
 	if d.awaited == nil {
 		d.awaited = map[machine.ID]chan struct{}{}
@@ -71,11 +71,20 @@ func (d *driver) whenLeft(of machine.ID) <-chan struct{} {
 	return d.awaited[of]
 }
 
+// longAgo is a channel that is closed.
+var longAgo = func() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}()
+
 // finish is called when nothing stands on the lease any more.
 func (d *driver) finish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.watchNoMoreLocked()
+	for _, stop := range d.watching {
+		stop()
+	}
 	if d.timer != nil {
 		d.timer.Stop()
 	}
@@ -97,12 +106,14 @@ func (d *driver) stepLocked(e machine.Event) (may bool) {
 			}
 		case machine.Watch:
 			d.watchLocked(effect.On)
+		case machine.Unwatch:
+			if stop := d.watching[effect.On]; stop != nil {
+				stop()
+				delete(d.watching, effect.On)
+			}
 		case machine.Record:
 			trace.Tell(trace.Step{Kind: effect.Step, Session: d.session, Token: effect.Token, Until: effect.For})
 		}
-	}
-	if len(d.watching) > 0 && !d.lease.Watches() {
-		d.watchNoMoreLocked()
 	}
 	if due := d.lease.Deadline(); due != before && due != 0 {
 		d.wakeLocked(time.Duration(due - d.now()))
@@ -110,14 +121,11 @@ func (d *driver) stepLocked(e machine.Event) (may bool) {
 	return may
 }
 
-func (d *driver) watchNoMoreLocked() {
-	for _, stop := range d.watching {
-		stop()
-	}
-	d.watching = nil
-}
+// oftenest is how often the machine is told that a time is over, at most. Nobody suffers from its being told later.
+const oftenest = 20 * time.Millisecond
 
 func (d *driver) wakeLocked(in time.Duration) {
+	in = max(in, oftenest)
 	if d.timer == nil {
 		d.timer = time.AfterFunc(in, func() { d.step(machine.Event{Kind: machine.Ticked}) })
 		return
@@ -147,7 +155,10 @@ func (d *driver) knowLocked(from caller.Caller) {
 
 func (d *driver) watchLocked(on machine.Connection) {
 	if from := d.known[on]; from != nil {
-		d.watching = append(d.watching, from.AfterLeft(func() { d.step(machine.Event{Kind: machine.Departed, On: on}) }))
+		if d.watching == nil {
+			d.watching = map[machine.Connection]func() bool{}
+		}
+		d.watching[on] = from.AfterLeft(func() { d.step(machine.Event{Kind: machine.Departed, On: on}) })
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
@@ -86,7 +85,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	}
 	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), requests: map[uint64]*started{}}
 	m.box = newOutbox(newOver(m.ctx), stream.Send)
-	m.over = overOf(m.box.over)
+	m.over = newOver(m.box.over)
 	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
@@ -96,7 +95,8 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	if err != nil {
 		return err
 	}
-	asked := make(chan error, 1)
+	asked := make(chan error, 2) // for two who may
+	caller.PermissionOf(m.ctx).Ends(func(why error) { asked <- why })
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
 		services: l.services, began: began, lease: m.lease, over: m.over, box: m.box, words: multiplexWords,
 		asked: asked, closing: m.letGo, settled: m.settle, after: m.running.Wait,
@@ -117,6 +117,7 @@ func (m *multiplex) open(request *leasev1.OpenRequest) (err error) {
 	}
 	m.lease.id, m.lease.key = m.leases.services.leases.ids.enter(m.lease.identity, m.lease)
 	m.journal()
+	m.lease.heedDrain()
 	return nil
 }
 
@@ -291,6 +292,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 // run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the
 // caller has asked for it: then it says that the place is gone.
 func (s *started) run(of singleCall) {
+	defer s.stopped.careless()
 	defer s.over.end(nil) // of what was asked in its context
 	ctx, afterStatus := caller.Inner(context.WithValue(s.over, startedKey{}, s))
 	told := sync.OnceFunc(s.telling.Done)
@@ -377,31 +379,3 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 	}
 	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Event{Event: event}}
 }
-
-// A drawer is the mailbox of one request: its part of the outbox of the stream.
-type drawer[M any] struct{ *started }
-
-func (d drawer[M]) put(about topic, compose func() (M, bool)) {
-	d.box.put(topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
-		event, ok := compose()
-		return d.event(event), ok
-	})
-}
-
-func (drawer[M]) wait() {}
-
-// An innerStream is the stream of a request, which has come already, and whose messages go through its drawer.
-type innerStream struct {
-	grpc.ServerStream
-
-	ctx context.Context //nolint:containedctx // what it is there for
-}
-
-// Context implements grpc.ServerStream.
-func (s *innerStream) Context() context.Context { return s.ctx }
-
-// SendHeader implements grpc.ServerStream.
-func (*innerStream) SendHeader(metadata.MD) error { return nil }
-
-// SetTrailer implements grpc.ServerStream.
-func (*innerStream) SetTrailer(metadata.MD) {}

@@ -47,15 +47,18 @@ type lease struct {
 	publishing bool // what it waits for
 }
 
-// heedEnds has the lease end with its session, and when the sidecar does not wait for holders any longer.
-func (l *lease) heedEnds() {
-	l.leave = []func() bool{
-		l.session.AfterEnd(func() {
-			l.end(errLeaseLost)
-			l.drive.step(machine.Event{Kind: machine.Lost})
-		}),
-		context.AfterFunc(l.drain.over, func() { l.end(errHoldStopped) }),
-	}
+// heedSession has the lease end with its session.
+func (l *lease) heedSession() {
+	l.leave = append(l.leave, l.session.AfterEnd(func() {
+		l.end(errLeaseLost)
+		l.drive.step(machine.Event{Kind: machine.Lost})
+	}))
+}
+
+// heedDrain has the lease end when the sidecar does not wait for holders any longer. It is called when it is certain that no later process
+// is to come back to the lease instead.
+func (l *lease) heedDrain() {
+	l.leave = append(l.leave, context.AfterFunc(l.drain.over, func() { l.end(errHoldStopped) }))
 }
 
 func (l *lease) forgetEnds() {
@@ -95,9 +98,7 @@ func (l *lease) mayReturn(by *note, handOver bool) {
 	defer l.mu.Unlock()
 	l.note = by
 	if handOver && l.resumable() {
-		l.forgetEnds()
 		l.drain = newDrain() // which never begins
-		l.heedEnds()
 	}
 	if l.why != nil {
 		by.forget()
@@ -181,7 +182,7 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 	}
 }
 
-// begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
+// begin opens a session and makes a lease of it. Whoever begins a lease must have it heed the drain, end it and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
 	return l.beginWith(ctx, from, about, time.Now(), func(ctx context.Context) (Session, error) { return l.ensemble.Open(ctx, timeout) })
 }
@@ -203,7 +204,7 @@ func (l *leases) beginWith(
 		over: newOver(context.Background()), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(), drive: driver{began: time.Now(), session: session.Key().ID},
 	}
-	made.heedEnds()
+	made.heedSession()
 	l.mu.Lock()
 	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
 	made.serial, made.logID = l.serial, logIDOf(l.serial)

@@ -211,7 +211,8 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	made.id, made.key = id, key
 	m.lease = made
 	made.mayReturn(m.noteOf(record), leases.options.Resumption.HandOver) // it is noted still
-	leases.ids.enterAs(id, made.identity, made)                          // it is in no use: the record was handed out once
+	made.heedDrain()
+	leases.ids.enterAs(id, made.identity, made) // it is in no use: the record was handed out once
 	made.drive.tell(0, from, time.Until(m.freeAt()))
 	if record.Shared {
 		m.shared = m.freeAt()

@@ -2,6 +2,7 @@ package service
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -11,19 +12,26 @@ import (
 type latch struct {
 	once   sync.Once
 	closed chan struct{}
-	then   func() // called then; may be nil
+	then   atomic.Pointer[func()] // called then; nil for nothing
 }
 
 func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 
-// newLatchThat does something when it is closed, once.
-func newLatchThat(then func()) *latch { return &latch{closed: make(chan struct{}), then: then} }
+// newLatchThat does something when it is closed, once, as long as somebody cares. Whoever remembers it remembers nothing else then.
+func newLatchThat(then func()) *latch {
+	l := newLatch()
+	l.then.Store(&then)
+	return l
+}
+
+// careless has the latch do nothing more.
+func (l *latch) careless() { l.then.Store(nil) }
 
 func (l *latch) close() {
 	l.once.Do(func() {
 		close(l.closed)
-		if l.then != nil {
-			l.then()
+		if then := l.then.Load(); then != nil {
+			(*then)()
 		}
 	})
 }

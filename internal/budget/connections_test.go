@@ -168,8 +168,11 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 			p.withdrawn(over)
 			p.keep()
 		}
+		ended, end := context.WithCancelCause(t.Context())
+		end(errors.New("the sidecar has ended it"))
 		for range 10 * withdrawalsBurst {
 			p.withdrawn(t.Context())
+			p.withdrawn(ended)
 			p.keep()
 		}
 		same(t, "time in which a connection may take back what it likes", time.Since(began), 0*time.Second)

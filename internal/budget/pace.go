@@ -112,7 +112,7 @@ func (p *pace) count() {
 
 // withdrawn notes the end of a call, if it was taken back or had no time.
 func (p *pace) withdrawn(ctx context.Context) {
-	if ctx.Err() != nil {
+	if err := ctx.Err(); err != nil && context.Cause(ctx) == err { //nolint:errorlint // ours have a cause of their own, which may wrap it
 		p.count()
 	}
 }

@@ -24,6 +24,7 @@ func (l *laterList) run() {
 	for _, fn := range l.functions {
 		fn()
 	}
+	l.functions = nil // a context may be remembered for longer
 }
 
 // Inner is the context of a call that comes inside of another one's stream, and that tells its end there. afterStatus runs what was

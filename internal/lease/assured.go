@@ -19,29 +19,29 @@ type assurance struct {
 	until Instant
 }
 
-// Tell notes that a validity is told over a connection. What is over by now is forgotten.
-func (a *Assured) Tell(now Instant, on Connection, validity time.Duration) {
+// Tell notes that a validity is told over a connection. What is over by now is forgotten. It uses up a.
+func (a Assured) Tell(now Instant, on Connection, validity time.Duration) Assured {
 	if validity <= 0 || on == 0 {
-		return
+		return a
 	}
-	*a = slices.DeleteFunc(*a, func(old assurance) bool { return old.until < now })
-	a.extend(assurance{on, now + Instant(validity+validity/Clocks)})
+	a = slices.DeleteFunc(a, func(old assurance) bool { return old.until < now })
+	return a.extended(assurance{on, now + Instant(validity+validity/Clocks)})
 }
 
-func (a *Assured) extend(by assurance) {
-	at, known := slices.BinarySearchFunc(*a, by, func(a, b assurance) int { return cmp.Compare(a.on, b.on) })
-	if known {
-		(*a)[at].until = max((*a)[at].until, by.until)
-		return
+func (a Assured) extended(by assurance) Assured {
+	at, known := slices.BinarySearchFunc(a, by, func(a, b assurance) int { return cmp.Compare(a.on, b.on) })
+	if !known {
+		return slices.Insert(a, at, by)
 	}
-	*a = slices.Insert(*a, at, by)
+	a[at].until = max(a[at].until, by.until)
+	return a
 }
 
 // And joins what was noted of two things: of each connection the later instant.
 func (a Assured) And(b Assured) Assured {
 	joined := slices.Clone(a)
 	for _, each := range b {
-		joined.extend(each)
+		joined = joined.extended(each)
 	}
 	return joined
 }

@@ -18,6 +18,7 @@ type ID uint64
 // A Parting is how a hold has ended, for those who count on it.
 type Parting uint8
 
+// How a hold may end.
 const (
 	Forced    Parting = iota // by another hand than its caller's: all count who were told of the hold or of its lease
 	Released                 // by its caller, in another call or message: as Forced, until the caller has acknowledged that
@@ -61,11 +62,13 @@ type Event struct {
 // A Do is what is to be done.
 type Do uint8
 
+// What may be to be done.
 const (
-	Refuse Do = iota + 1 // tell nothing
-	Leave                // the place may go: nobody counts on it (Of)
-	Watch                // say when the connection has Departed (On)
-	Record               // write down a step, for those who hold it against the models (Token, 0 for the lease; Step, For)
+	Refuse  Do = iota + 1 // tell nothing
+	Leave                 // the place may go: nobody counts on it (Of)
+	Watch                 // say when the connection has Departed (On)
+	Unwatch               // that is of no use any more (On)
+	Record                // write down a step, for those who hold it against the models (Token, 0 for the lease; Step, For)
 )
 
 // An Effect is one thing that is to be done, in order.

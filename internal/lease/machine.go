@@ -4,9 +4,9 @@
 package lease
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
@@ -20,6 +20,7 @@ type Machine struct {
 	requests map[ID]request
 	ended    []ID         // of them, those that have, in order
 	watched  []Connection // in order
+	most     int          // of those, before it is looked which are of no use any more
 	departed []Connection // in order
 	deadline Instant      // at which somebody's time may be over; 0 for never
 }
@@ -68,11 +69,10 @@ func (m *Machine) Step(now Instant, e Event, out []Effect) []Effect {
 	if !known {
 		return out
 	}
-	out = m.change(&r, e, out)
+	out = m.change(now, &r, e, out)
 	m.requests[e.Of] = r
 	if e.Kind == Forgotten {
-		m.forget(e.Of)
-		return out
+		return m.forget(e.Of, out)
 	}
 	return m.leave(now, e.Of, out)
 }
@@ -89,20 +89,20 @@ func (m *Machine) Left(of ID) bool {
 // tell notes who is told, before anybody is.
 func (m *Machine) tell(now Instant, e Event, out []Effect) []Effect {
 	if e.Of == 0 {
-		m.told.Tell(now, e.On, e.For)
+		m.told = m.told.Tell(now, e.On, e.For)
 		return append(out, Effect{Do: Record, Step: trace.Promised, For: e.For})
 	}
 	r, known := m.requests[e.Of]
 	if !known || r.over {
 		return append(out, Effect{Do: Refuse})
 	}
-	r.told.Tell(now, e.On, e.For)
+	r.told = r.told.Tell(now, e.On, e.For)
 	m.requests[e.Of] = r
 	return r.record(out, trace.Promised, e)
 }
 
 // change is what an event does to a request.
-func (m *Machine) change(r *request, e Event, out []Effect) []Effect {
+func (m *Machine) change(now Instant, r *request, e Event, out []Effect) []Effect {
 	switch e.Kind {
 	case Granted:
 		r.token = e.Token
@@ -121,18 +121,18 @@ func (m *Machine) change(r *request, e Event, out []Effect) []Effect {
 		r.acknowledged = true
 	case Ended:
 		if !r.over {
-			out = m.end(r, e, out)
+			out = m.end(now, r, e, out)
 		}
 	case Handed, Unread:
 		if r.over && !r.handed {
-			out = m.handOver(r, e, out)
+			out = m.handOver(now, r, e, out)
 		}
 	}
 	return out
 }
 
 // end has nothing told of a request any more.
-func (m *Machine) end(r *request, e Event, out []Effect) []Effect {
+func (m *Machine) end(now Instant, r *request, e Event, out []Effect) []Effect {
 	r.over, r.parting, r.nobody = true, e.Parting, e.Nobody
 	insert(&m.ended, e.Of)
 	if e.Parting == Cancelled {
@@ -145,11 +145,11 @@ func (m *Machine) end(r *request, e Event, out []Effect) []Effect {
 	} else {
 		out = r.record(out, trace.Ended, e)
 	}
-	return m.watch(r, out)
+	return m.watch(now, r, out)
 }
 
 // handOver is when a request's end is read, or never will be. On the lease's stream, what was told of the lease by then may be read before it.
-func (m *Machine) handOver(r *request, e Event, out []Effect) []Effect {
+func (m *Machine) handOver(now Instant, r *request, e Event, out []Effect) []Effect {
 	r.handed = true
 	if r.carried && r.parting != Cancelled {
 		r.counting = r.counting.And(m.counting(r))
@@ -159,7 +159,7 @@ func (m *Machine) handOver(r *request, e Event, out []Effect) []Effect {
 	} else {
 		out = r.record(out, trace.Unread, e)
 	}
-	return m.watch(r, out)
+	return m.watch(now, r, out)
 }
 
 // counting is who may count on a request for what was told of it and of the lease by now.
@@ -172,16 +172,25 @@ func (m *Machine) counting(r *request) Assured {
 }
 
 // watch asks for the departure of those who count, and of the caller: whoever asks over short connections may live on as long as its stream.
-func (m *Machine) watch(r *request, out []Effect) []Effect {
-	if r.nobody || len(r.counting) == 0 {
-		return out
-	}
-	for _, each := range append(Assured{{on: r.on}}, r.counting...) {
-		if each.on != 0 && insert(&m.watched, each.on) {
-			out = append(out, Effect{Do: Watch, On: each.on})
+func (m *Machine) watch(now Instant, r *request, out []Effect) []Effect {
+	counts := false
+	for _, each := range r.counting {
+		if each.until > now && !r.nobody {
+			counts = true
+			out = m.watchOne(each.on, out)
 		}
 	}
+	if counts {
+		out = m.watchOne(r.on, out)
+	}
 	return out
+}
+
+func (m *Machine) watchOne(on Connection, out []Effect) []Effect {
+	if on == 0 || !insert(&m.watched, on) {
+		return out
+	}
+	return append(out, Effect{Do: Watch, On: on})
 }
 
 // leaveAll has all go that may.
@@ -193,10 +202,10 @@ func (m *Machine) leaveAll(now Instant, out []Effect) []Effect {
 	return out
 }
 
-// leave has a request go whose end is told, if nobody counts on it any more.
+// leave has a request go whose end was handed over, or was asked for on the stream on which it would be, if nobody counts on it any more.
 func (m *Machine) leave(now Instant, of ID, out []Effect) []Effect {
 	r := m.requests[of]
-	if !r.over || !r.handed && !r.acknowledged {
+	if !r.over || !r.handed && (!r.stopped || !r.acknowledged) {
 		return out
 	}
 	counts, until := m.whoCounts(&r, now)
@@ -211,8 +220,7 @@ func (m *Machine) leave(now Instant, of ID, out []Effect) []Effect {
 		}
 		return out
 	}
-	m.forget(of)
-	return append(out, Effect{Do: Leave, Of: of})
+	return m.forget(of, append(out, Effect{Do: Leave, Of: of}))
 }
 
 // Whether somebody counts.
@@ -250,18 +258,43 @@ func (m *Machine) hasLeft(on Connection) bool {
 	return left
 }
 
-func (m *Machine) forget(of ID) {
+func (m *Machine) forget(of ID, out []Effect) []Effect {
 	delete(m.requests, of)
 	if at, is := slices.BinarySearch(m.ended, of); is {
 		m.ended = slices.Delete(m.ended, at, at+1)
 	}
 	if len(m.ended) == 0 {
-		m.watched, m.departed, m.deadline = nil, nil, 0
+		m.deadline = 0
 	}
+	if len(m.watched) == 0 || len(m.ended) > 0 && len(m.watched) <= m.most {
+		return out
+	}
+	out = m.unwatch(out)
+	m.most = 2*len(m.watched) + fewWatched
+	return out
 }
 
-// Watches says whether it wants to know of departures still.
-func (m *Machine) Watches() bool { return len(m.watched) > 0 }
+// fewWatched is how many connections are watched at least before it is looked which are of no use.
+const fewWatched = 8
+
+// unwatch has only those connections watched over which somebody counts on what has ended.
+func (m *Machine) unwatch(out []Effect) []Effect {
+	of := map[Connection]bool{}
+	for _, id := range m.ended {
+		of[m.requests[id].on] = true
+		for _, each := range m.requests[id].counting {
+			of[each.on] = true
+		}
+	}
+	for _, on := range m.watched {
+		if !of[on] {
+			out = append(out, Effect{Do: Unwatch, On: on})
+		}
+	}
+	useless := func(on Connection) bool { return !of[on] }
+	m.watched, m.departed = slices.DeleteFunc(m.watched, useless), slices.DeleteFunc(m.departed, useless)
+	return out
+}
 
 // Knows returns the connections over which somebody may count, and those of the callers.
 func (m *Machine) Knows(now Instant) map[Connection]bool {
@@ -312,23 +345,50 @@ func (m *Machine) Clone() Machine {
 	return c
 }
 
-// State is all that a Machine knows as text: the same for two that behave alike from now on.
-func (m *Machine) State(now Instant) string {
-	text := fmt.Sprint(m.told.after(now), m.closed, m.closer, m.lost, m.departed, m.watched)
-	for _, of := range slices.Sorted(maps.Keys(m.requests)) {
-		r := m.requests[of]
-		text += fmt.Sprint("|", of, r.on, r.carried, r.token, r.told.after(now), r.stopped, r.acknowledged,
-			r.over, r.parting, r.nobody, r.handed, r.counting.after(now))
+// AppendState appends all that a Machine knows: the same for two that behave alike from now on.
+func (m *Machine) AppendState(state []byte, now Instant) []byte {
+	state = m.told.appendState(state, now)
+	if m.deadline != 0 {
+		state = appendAll(state, int64(m.deadline-now))
 	}
-	return text
-}
-
-// after is what is not over by now, from now on.
-func (a Assured) after(now Instant) (left Assured) {
-	for _, each := range a {
-		if each.until > now {
-			left = append(left, assurance{each.on, each.until - now})
+	state = appendAll(state, m.most, m.closed, uint64(m.closer), m.lost, len(m.watched), len(m.departed), len(m.requests))
+	for _, set := range [][]Connection{m.watched, m.departed} {
+		for _, on := range set {
+			state = appendAll(state, uint64(on))
 		}
 	}
-	return left
+	for _, of := range slices.Sorted(maps.Keys(m.requests)) {
+		r := m.requests[of]
+		state = appendAll(state, uint64(of), uint64(r.on), r.carried, r.token, r.stopped, r.acknowledged, r.over, int(r.parting), r.nobody, r.handed)
+		state = r.told.appendState(state, now)
+		state = r.counting.appendState(state, now)
+	}
+	return state
+}
+
+// appendState appends for how much longer who counts.
+func (a Assured) appendState(state []byte, now Instant) []byte {
+	for _, each := range a {
+		if each.until > now {
+			state = appendAll(state, uint64(each.on), int64(each.until-now))
+		}
+	}
+	return append(state, '.')
+}
+
+func appendAll(state []byte, values ...any) []byte {
+	for _, value := range values {
+		switch of := value.(type) {
+		case bool:
+			state = strconv.AppendBool(state, of)
+		case int:
+			state = strconv.AppendInt(state, int64(of), 10)
+		case int64:
+			state = strconv.AppendInt(state, of, 10)
+		case uint64:
+			state = strconv.AppendUint(state, of, 10)
+		}
+		state = append(state, ' ')
+	}
+	return state
 }

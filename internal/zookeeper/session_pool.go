@@ -53,12 +53,17 @@ func (c *Client) poolKey(timeout time.Duration) poolKey {
 	return key
 }
 
+func newPooled(key poolKey) *PooledSession {
+	p := &PooledSession{key: key}
+	p.loan, p.done = context.WithCancel(context.Background())
+	return p
+}
+
 // OpenPooled opens a session as Open does, or takes an idle one.
 func (c *Client) OpenPooled(ctx context.Context, timeout time.Duration) (*PooledSession, error) {
 	c.pool.count()
 	for {
-		opened := &PooledSession{key: c.poolKey(timeout)}
-		opened.loan, opened.done = context.WithCancel(context.Background())
+		opened := newPooled(c.poolKey(timeout))
 		if opened.Session = c.pool.take(opened.key); opened.Session == nil {
 			var err error
 			if opened.Session, err = c.openFresh(ctx, timeout); err != nil {
