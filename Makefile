@@ -64,7 +64,7 @@ test-core:
 
 # Every schedule, and one in ten of them with the race detector, which costs four times as much.
 test-simulation:
-	go test -timeout 30m ./test/simulation
+	go test -timeout 30m ./test/simulation ./test/explore
 	go test -timeout 30m ./internal/zookeeper -run 'TheSchedulesCatch|Outlives'
 	go test -race -timeout 30m ./test/simulation
 

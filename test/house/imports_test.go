@@ -24,7 +24,10 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/trace"}, closed: zooKeeper},
+	{
+		folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/trace"},
+		closed: zooKeeper,
+	},
 	{
 		folder: "internal/server",
 		ours: []string{
@@ -44,6 +47,7 @@ var charters = []charter{
 	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute", "internal/trace"}, closed: wire},
+	{folder: "internal/lease", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
 	{folder: "internal/jute"},
 	{folder: "internal/trace"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
@@ -100,6 +104,7 @@ var charters = []charter{
 	{folder: "test/support/expect", ours: []string{"gen"}, closed: zooKeeper},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/explore", ours: []string{"internal/lease"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
 	{
 		folder: "test/traces", ours: []string{"internal/trace", "test/simulation", "test/chaos/txnlog"},
 		closed: slices.Concat(wire, logs, zooKeeper),
@@ -122,7 +127,26 @@ var (
 	wire      = []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}
 	logs      = []string{"go.uber.org/zap", "log", "log/slog"}
 	zooKeeper = []string{"github.com/go-zookeeper/zk"}
+	waits     = []string{"sync", "context"}
 )
+
+// A machine decides the same for the same events: it has no goroutine, and reads no clock.
+func TestAMachineReadsNoClock(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for _, file := range files(t, ".go") {
+		if !strings.HasPrefix(file.path, "internal/lease/") || strings.HasSuffix(file.path, "_test.go") {
+			continue
+		}
+		read++
+		if found := regexp.MustCompile(`time\.(Now|Since|Until|After|Sleep)|\bgo func|\bchan\b`).FindString(file.text); found != "" {
+			t.Errorf("%s has %q", file.path, found)
+		}
+	}
+	if read == 0 {
+		t.Error("there is no machine")
+	}
+}
 
 func TestPackagesImportOnlyWhatTheirCharterAllows(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ var table = []Lane{
 			"test/support/ensemble",
 		},
 	},
-	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/simulation"}},
+	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/explore", "test/simulation"}},
 	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend"}},
 	{Name: "peers", Targets: []string{"test-peers"}, Owns: []string{"test/chaos", "test/peers"}},
 	{

@@ -1,0 +1,91 @@
+package explore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// Each planted mistake is found, by the shortest way, which a person can read.
+func TestPlantedMistakesAreFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mistake mistake
+		broken  string
+		length  int // of the trace
+		last    string
+	}{
+		{deletedFirst, "while another one's does", 8, "caller 2 is granted the lock"},
+		{grantedUnproved, "while another one's does", 10, "caller 2 is granted the lock"},
+		{toldLate, "while another one's does", 11, "caller 2 is granted the lock"},
+		{twoPlaces, "a request has two places", 2, "caller 1 has a second place made"},
+	} {
+		for _, carried := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, on its lease's stream: %t", c.mistake, carried), func(t *testing.T) {
+				t.Parallel()
+				found := explore(newLock(bounds{
+					mistake: c.mistake, carried: [callers]bool{carried, carried}, ticks: 3, places: 2, asks: 1, faults: 1,
+				}), 1_000_000)
+				t.Log(found.told())
+				if !strings.Contains(found.broken, c.broken) || len(found.trace) != c.length || found.trace[c.length-1] != c.last {
+					t.Errorf("got %q in %d steps, want %q in %d", found.broken, len(found.trace), c.broken, c.length)
+				}
+			})
+		}
+	}
+}
+
+// What ships keeps its promises in every order of each of these small worlds. Together they are what half a minute exhausts on two cores.
+// TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes further, and exhausts nothing.
+func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	both, neither, oneOfEach := [callers]bool{true, true}, [callers]bool{}, [callers]bool{true}
+	for _, c := range []struct {
+		name   string
+		bounds bounds
+		states int // at least
+	}{
+		{"on leases' streams", bounds{carried: both, ticks: 2, places: 2, asks: 1, faults: 1}, 249_542},
+		{"on leases' streams, with other processes", bounds{carried: both, ticks: 1, places: 2, asks: 1, faults: 1, others: true}, 215_255},
+		{"with streams of their own", bounds{carried: neither, ticks: 2, places: 2, asks: 1, faults: 1}, 238_948},
+		{"with streams of their own, and other processes", bounds{carried: neither, ticks: 1, places: 2, asks: 1, faults: 1, others: true}, 225_204},
+		{"one of each, and a hold more", bounds{carried: oneOfEach, ticks: 1, places: 3, asks: 1}, 404_569},
+		{"two answers", bounds{carried: both, ticks: 2, places: 2, asks: 2}, 339_555},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			found := explore(newLock(c.bounds), 2_000_000)
+			t.Log(found.told())
+			if found.broken != "" || !found.whole || found.states < c.states {
+				t.Errorf("want at least %d states, all of them, and no promise broken", c.states)
+			}
+		})
+	}
+}
+
+// A larger world is walked through at random.
+func TestRandomWalksThroughALargerWorldKeepWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5000) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		carried := [callers]bool{dice.IntN(2) == 0, dice.IntN(2) == 0}
+		broken, trace := walk(newLock(bounds{carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, others: dice.IntN(2) == 0}), dice, 200)
+		if broken != "" {
+			t.Fatalf("seed %d: %s, after\n%s", seed, broken, strings.Join(trace, "\n"))
+		}
+	}
+}
+
+// The walks are long enough to find what is planted.
+func TestRandomWalksFindAPlantedMistake(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5000) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		world := newLock(bounds{mistake: toldLate, carried: [callers]bool{true, true}, ticks: 8, places: 6, asks: 3, faults: 2, others: true})
+		if broken, _ := walk(world, dice, 200); broken != "" {
+			return
+		}
+	}
+	t.Error("no walk finds what is told too late")
+}
