@@ -142,7 +142,7 @@ var planned = []Mutant{
 	{
 		ID: "M19", Bug: "a sidecar that stops forgets those that wait",
 		Catchers: []Catcher{
-			{Package: "service", Test: "TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline", Complaint: `want "Unavailable SIDECAR_STOPPING"`},
+			{Package: "service", Test: "TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline", Complaint: `Check: got "SIDECAR_STOPPING", want "held"`},
 		},
 	},
 	{
@@ -214,12 +214,26 @@ var planned = []Mutant{
 	{
 		ID: "E5", Bug: "on the stream of a lease, the end of a lock is told after its place was given up",
 		Catchers: []Catcher{{
-			Package: "service", Test: "TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp", Complaint: "before the place is removed",
+			Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does",
 		}},
 	},
 	{
 		ID: "E6", Bug: "on the stream of a lease, what is checked while a lock ends, and told before its end, is not waited for",
-		Catchers: []Catcher{{Package: "service", Test: "TestWhatIsCheckedWhileAHoldEndsIsWaitedFor", Complaint: "its caller may count on it"}},
+		Catchers: []Catcher{
+			{Package: "service", Test: "TestWhatIsCheckedWhileAHoldEndsIsWaitedFor", Complaint: "its caller may count on it"},
+			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does"},
+		},
+	},
+	{
+		ID: "E7", Bug: "a caller whose stream goes on counts no more once a connection is closed over which it had asked",
+		Catchers: []Catcher{
+			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does"},
+			{Package: "internal/lease", Test: "TestTheMachineDecidesAsTheGoroutinesDid", Complaint: "; want false"},
+		},
+	},
+	{
+		ID: "E8", Bug: "a wait that has ended stays in its queue for as long as its lease was said to be valid",
+		Catchers: []Catcher{{Package: "service", Test: "TestAWaitThatEndsLeavesTheQueueThoughItsLeaseWasChecked", Complaint: `contenders: got "2"`}},
 	},
 }
 

@@ -68,7 +68,7 @@ var returns = []Mutant{
 	},
 	{
 		ID: "Y13", Bug: "what was held before a restart is ended as a wait is when the sidecar stops before it is held again",
-		Catchers: []Catcher{whoReturns("TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack", "1 ended 10 SIDECAR_STOPPING")},
+		Catchers: []Catcher{whoReturns("TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack", "1 ended 14 SIDECAR_STOPPING")},
 	},
 	{
 		ID: "Y14", Bug: "the id of a hold that ended in a restart leads to nothing, so that its end cannot be acknowledged",
