@@ -146,7 +146,7 @@ const together = 50 * time.Millisecond
 
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
 func (s *heldStream[P, M]) free(letGo func()) {
-	if s.lease.over.Err() != nil {
+	if s.lease.over.why() != nil {
 		select {
 		case <-s.lease.gone:
 			return

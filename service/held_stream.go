@@ -168,9 +168,9 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 // boundWait gives the waiting an end of its own, without touching the stream's. Who held before the sidecar was started does not wait.
 func (s *heldStream[P, M]) boundWait() (context.Context, context.CancelFunc) {
 	if s.recipe.wait == nil || s.started.claimed().held() {
-		return context.WithCancel(s.over)
+		return context.WithCancel(s.over.ctx)
 	}
-	return context.WithTimeoutCause(s.over, *s.recipe.wait, errWaitTimeout)
+	return context.WithTimeoutCause(s.over.ctx, *s.recipe.wait, errWaitTimeout)
 }
 
 // take takes a place. That cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
@@ -275,7 +275,7 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	if s.connectivity.suspended {
 		s.tellConnectivity()
 	}
-	looks, cancel := context.WithCancel(s.over)
+	looks, cancel := context.WithCancel(s.over.ctx)
 	defer cancel()
 	defer s.lookFirst(&first)()
 	defer s.stopGrace()

@@ -85,7 +85,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	}
 	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), requests: map[uint64]*started{}}
 	m.box = newOutbox(newOver(m.ctx), stream.Send)
-	m.over = newOver(m.box.over)
+	m.over = newOver(m.box.over.ctx)
 	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
@@ -189,7 +189,7 @@ func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 		return nil
 	}
 	m.last++
-	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over)}
+	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over.ctx)}
 	begun.life = m.lease.drive.begin(caller.Of(m.ctx), true)
 	begun.stopped = newLatchThat(begun.isGivenUp)
 	m.requests[id] = begun
@@ -294,7 +294,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 func (s *started) run(of singleCall) {
 	defer s.stopped.careless()
 	defer s.over.end(nil) // of what was asked in its context
-	ctx, afterStatus := caller.Inner(context.WithValue(s.over, startedKey{}, s))
+	ctx, afterStatus := caller.Inner(context.WithValue(s.over.ctx, startedKey{}, s))
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
 	admission, err := caller.AdmitterOf(s.ctx).Begin(ctx, of.method, of.request, s.claim != nil)

@@ -58,7 +58,7 @@ func (l *lease) heedSession() {
 // heedDrain has the lease end when the sidecar does not wait for holders any longer. It is called when it is certain that no later process
 // is to come back to the lease instead.
 func (l *lease) heedDrain() {
-	l.leave = append(l.leave, context.AfterFunc(l.drain.over, func() { l.end(errHoldStopped) }))
+	l.leave = append(l.leave, context.AfterFunc(l.drain.over.ctx, func() { l.end(errHoldStopped) }))
 }
 
 func (l *lease) forgetEnds() {

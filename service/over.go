@@ -20,8 +20,7 @@ import (
 //   - the lease has ended that the stream stands on: its session has (errLeaseLost), its caller or its own stream has closed it
 //     (errLeaseClosed), or the sidecar stops (errHoldStopped).
 type over struct {
-	context.Context //nolint:containedctx // the end is what it is for
-
+	ctx context.Context //nolint:containedctx // the end is what it is for
 	end context.CancelCauseFunc
 }
 
@@ -29,7 +28,7 @@ type over struct {
 var errGivenUp = fmt.Errorf("given up: %w", context.Canceled)
 
 func newOver(within context.Context) (o over) {
-	o.Context, o.end = context.WithCancelCause(within)
+	o.ctx, o.end = context.WithCancelCause(within)
 	return o
 }
 
@@ -42,11 +41,14 @@ func overOf(call context.Context) over {
 
 // endWith has the stream end as the lease does, unless forget is called before.
 func (o over) endWith(l *lease) (forget func() bool) {
-	return context.AfterFunc(l.over, func() { o.end(l.over.why()) })
+	return context.AfterFunc(l.over.ctx, func() { o.end(l.over.why()) })
 }
 
+// Done is closed at the end.
+func (o over) Done() <-chan struct{} { return o.ctx.Done() }
+
 // why is the cause of the end; nil before it.
-func (o over) why() error { return context.Cause(o) }
+func (o over) why() error { return context.Cause(o.ctx) }
 
 // partingOf says how a stream ends that its caller reads, and that began then. why is what ends it; nil if it was released.
 func partingOf(stream context.Context, from caller.Caller, began time.Time, why error) machine.Parting {

@@ -12,14 +12,15 @@ import (
 func testWatchesMissNothing(t *testing.T, e *ensemble.Ensemble, c *Client) {
 	const dir = "/sidekeeper/watched"
 	o, s := newOutsider(t, e), openSession(t, c)
+	if err := o.MakeDirectory(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, o.Client, recipes.Create(dir+"/kept", nil)) // or the ensemble may remove the directory once it is empty again
 	for name, happens := range map[string]func(path string) []recipes.Change{
 		"gone":    func(path string) []recipes.Change { return []recipes.Change{recipes.Delete(path, -1)} },
 		"changed": func(path string) []recipes.Change { return []recipes.Change{recipes.Set(path, []byte("new"), -1)} },
 	} {
 		path := dir + "/" + name
-		if err := o.MakeDirectory(t.Context(), dir); err != nil {
-			t.Fatal(err)
-		}
 		commit(t, o.Client, recipes.Create(path, []byte("old")))
 		if err := s.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
