@@ -14,7 +14,7 @@ import (
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(why error) {
 	defer func() { s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Parting: s.parting}) }() // also after a panic
-	// Before anybody learns of the end: whoever does may end the stream for that alone.
+	// Before a caller learns of the end: one that does may end the stream for that alone.
 	s.parting = partingOf(s.stream, s.caller, s.began, why)
 	if s.parting != machine.Forced {
 		why = nil
@@ -22,7 +22,7 @@ func (s *heldStream[P, M]) settle(why error) {
 	if s.counts() {
 		why = s.endHold(why)
 	} else {
-		s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Nobody: true})
+		s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Free: true})
 	}
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
@@ -61,7 +61,7 @@ func (s *heldStream[P, M]) endHold(why error) error {
 	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
 	s.lease.drive.step(machine.Event{
 		Kind: machine.Ended, Of: s.id, Parting: s.parting, Asked: why == nil,
-		Nobody: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),
+		Free: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),
 	})
 	return why
 }

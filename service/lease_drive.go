@@ -20,7 +20,7 @@ type driver struct {
 	effects   []machine.Effect // of the newest step
 	newest    machine.ID
 	known     map[machine.Connection]*caller.Ending // of those who were told, and of callers
-	mostKnown int                                   // before those are forgotten that nobody counts over
+	mostKnown int                                   // before those are forgotten over which no caller counts
 	watching  map[machine.Connection]func() bool    // stop it
 	awaited   map[machine.ID]chan struct{}          // closed when the place may go
 	timer     *time.Timer
@@ -55,7 +55,7 @@ func (d *driver) step(e machine.Event) {
 	d.stepLocked(e)
 }
 
-// whenLeft is closed when the place of a request that has ended may go, because nobody counts on it.
+// whenLeft is closed when the place of a request that has ended may go, because no caller counts on it.
 func (d *driver) whenLeft(of machine.ID) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,7 @@ func (d *driver) stepLocked(e machine.Event) (may bool) {
 	return may
 }
 
-// oftenest is how often the machine is told that a time is over, at most. Nobody suffers from its being told later.
+// oftenest is how often the machine is told that a time is over, at most. A later tick keeps places longer, and harms no caller.
 const oftenest = 20 * time.Millisecond
 
 func (d *driver) wakeLocked(in time.Duration) {
@@ -136,7 +136,7 @@ func (d *driver) wakeLocked(in time.Duration) {
 // fewKnown is how many connections are remembered at least.
 const fewKnown = 8
 
-// knowLocked remembers a connection whose departure may be asked for. Whoever asks over short connections uses many.
+// knowLocked remembers a connection whose departure may be asked for. A caller that asks over short connections uses many.
 func (d *driver) knowLocked(from caller.Caller) {
 	on := connection(from)
 	if on == 0 || d.known[on] != nil {

@@ -182,7 +182,7 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 	}
 }
 
-// begin opens a session and makes a lease of it. Whoever begins a lease must have it heed the drain, end it and finish it.
+// begin opens a session and makes a lease of it. The code that begins a lease must have it heed the drain, end it and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
 	return l.beginWith(ctx, from, about, time.Now(), func(ctx context.Context) (Session, error) { return l.ensemble.Open(ctx, timeout) })
 }

@@ -114,8 +114,8 @@ func (s *started) refuseClaim(why error) {
 	if s.claim.held() {
 		s.endClaim(why)
 	}
-	nobody := !s.claim.held() || len(s.claim.standing) == 0
-	s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.life, Nobody: nobody})
+	free := !s.claim.held() || len(s.claim.standing) == 0
+	s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.life, Free: free})
 }
 
 // endClaim ends a claim to hold that is not held again as a hold ends: who asks by its id is told why, and acknowledges it.

@@ -17,7 +17,7 @@ type latch struct {
 
 func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 
-// newLatchThat does something when it is closed, once, as long as somebody cares. Whoever remembers it remembers nothing else then.
+// newLatchThat does something when it is closed, once, until it is careless. A latch that is remembered for longer keeps nothing else then.
 func newLatchThat(then func()) *latch {
 	l := newLatch()
 	l.then.Store(&then)

@@ -9,7 +9,7 @@ import (
 // An Instant is a time on the driver's clock, which never goes back.
 type Instant time.Duration
 
-// A Connection is one over which somebody is told something. 0 is none.
+// A Connection is one over which a caller is told something. 0 is none.
 type Connection uint64
 
 // An ID is a request's, which no other request of the lease has had. 0 stands for the lease itself.
@@ -33,14 +33,14 @@ type Kind uint8
 const (
 	Began        Kind = iota + 1 // a request has (Of, On: its caller's connection; Carried)
 	Granted                      // it has been (Of, Token; Carried says how its caller is told)
-	Told                         // somebody is about to be told of a validity (Of, On, For). Refused if the hold has ended
+	Told                         // the sidecar is about to tell a caller of a validity (Of, On, For). Refused if the hold has ended
 	Stopped                      // the caller of a carried request counts on it no more (Of)
 	Acknowledged                 // the same, of a hold that has ended or is about to (Of)
-	Ended                        // nothing is told of it any more (Of, Parting, Asked, Nobody)
+	Ended                        // nothing is told of it any more (Of, Parting, Asked, Free)
 	Handed                       // its end has been handed to the transport (Of)
-	Unread                       // its end never will be, for nobody reads the stream (Of)
-	Departed                     // the peer has closed the connection: nobody counts over it (On)
-	Closed                       // the caller has closed the lease: over this connection nobody counts on it (On)
+	Unread                       // its end never will be, for its caller does not read the stream (Of)
+	Departed                     // the peer has closed the connection: no caller counts over it (On)
+	Closed                       // the caller has closed the lease: over this connection no caller counts on it (On)
 	Lost                         // the session is over, and with it all that was told
 	Ticked                       // the Deadline has come
 	Forgotten                    // nothing more happens to the request (Of)
@@ -56,7 +56,7 @@ type Event struct {
 	Parting Parting
 	Carried bool // the request stands on the lease's own stream, on which what is told of the lease comes before its end
 	Asked   bool // its end was asked for by its caller
-	Nobody  bool // nobody counts on it: it was never held, or its place is gone
+	Free    bool // no caller counts on it: it was never held, or its place is gone
 }
 
 // A Do is what is to be done.
@@ -65,7 +65,7 @@ type Do uint8
 // What may be to be done.
 const (
 	Refuse  Do = iota + 1 // tell nothing
-	Leave                 // the place may go: nobody counts on it (Of)
+	Leave                 // the place may go: no caller counts on it (Of)
 	Watch                 // say when the connection has Departed (On)
 	Unwatch               // that is of no use any more (On)
 	Record                // write down a step, for those who hold it against the models (Token, 0 for the lease; Step, For)

@@ -11,7 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
-// A Machine is one lease. Its zero value is one of which nobody was told anything.
+// A Machine is one lease. Its zero value is one of which no caller was told anything.
 type Machine struct {
 	told     Assured    // of the lease, whose validity is that of all that stands on it
 	closed   bool       // by its caller
@@ -22,10 +22,10 @@ type Machine struct {
 	watched  []Connection // in order
 	most     int          // of those, before it is looked which are of no use any more
 	departed []Connection // in order
-	deadline Instant      // at which somebody's time may be over; 0 for never
+	deadline Instant      // at which a caller's time may be over; 0 for never
 }
 
-// A request waits and is held until it has ended, and goes when nobody counts on it.
+// A request waits and is held until it has ended, and goes when no caller counts on it.
 type request struct {
 	on           Connection
 	carried      bool
@@ -36,8 +36,8 @@ type request struct {
 
 	over     bool // it has ended
 	parting  Parting
-	nobody   bool
-	handed   bool    // its end was, or nobody reads it
+	free     bool
+	handed   bool    // its end was, or its caller does not read it
 	counting Assured // who may count on it after its end
 }
 
@@ -133,7 +133,7 @@ func (m *Machine) change(now Instant, r *request, e Event, out []Effect) []Effec
 
 // end has nothing told of a request any more.
 func (m *Machine) end(now Instant, r *request, e Event, out []Effect) []Effect {
-	r.over, r.parting, r.nobody = true, e.Parting, e.Nobody
+	r.over, r.parting, r.free = true, e.Parting, e.Free
 	insert(&m.ended, e.Of)
 	if e.Parting == Cancelled {
 		r.counting = r.told.Without(r.on)
@@ -171,11 +171,11 @@ func (m *Machine) counting(r *request) Assured {
 	return all
 }
 
-// watch asks for the departure of those who count, and of the caller: whoever asks over short connections may live on as long as its stream.
+// watch asks for the departure of those who count, and of the caller: one that asks over short connections may live on as long as its stream.
 func (m *Machine) watch(now Instant, r *request, out []Effect) []Effect {
 	counts := false
 	for _, each := range r.counting {
-		if each.until > now && !r.nobody {
+		if each.until > now && !r.free {
 			counts = true
 			out = m.watchOne(each.on, out)
 		}
@@ -202,7 +202,7 @@ func (m *Machine) leaveAll(now Instant, out []Effect) []Effect {
 	return out
 }
 
-// leave has a request go whose end was handed over, or was asked for on the stream on which it would be, if nobody counts on it any more.
+// leave has a request go whose end was handed over, or was asked for on the stream on which it would be, if no caller counts on it any more.
 func (m *Machine) leave(now Instant, of ID, out []Effect) []Effect {
 	r := m.requests[of]
 	if !r.over || !r.handed && (!r.stopped || !r.acknowledged) {
@@ -210,11 +210,11 @@ func (m *Machine) leave(now Instant, of ID, out []Effect) []Effect {
 	}
 	counts, until := m.whoCounts(&r, now)
 	switch {
-	case counts == nobodyElse && r.acknowledged:
+	case counts == excused && r.acknowledged:
 		out = r.record(out, trace.Acknowledged, Event{})
-	case counts == nobodyElse:
+	case counts == excused:
 		out = r.record(out, trace.Deserted, Event{})
-	case counts == somebody:
+	case counts == some:
 		if m.deadline == 0 || until < m.deadline {
 			m.deadline = until
 		}
@@ -223,28 +223,28 @@ func (m *Machine) leave(now Instant, of ID, out []Effect) []Effect {
 	return m.forget(of, append(out, Effect{Do: Leave, Of: of}))
 }
 
-// Whether somebody counts.
+// Whether a caller counts.
 type counted uint8
 
 const (
-	nobody     counted = iota // whose time would not be over
-	nobodyElse                // but those who have said that they do not, or have left
-	somebody
+	none    counted = iota // whose time would not be over
+	excused                // but those who have said that they do not, or have left
+	some
 )
 
-// whoCounts says whether somebody counts on a request that has ended, with the earliest instant at which one's time is over.
+// whoCounts says whether a caller counts on a request that has ended, with the earliest instant at which one's time is over.
 func (m *Machine) whoCounts(r *request, now Instant) (who counted, until Instant) {
-	if r.nobody || m.lost {
-		return nobody, 0
+	if r.free || m.lost {
+		return none, 0
 	}
 	for _, each := range r.counting {
 		switch {
 		case each.until <= now:
 			continue
 		case r.acknowledged, m.hasLeft(each.on) && (r.parting == Cancelled || m.hasLeft(r.on)):
-			who = max(who, nobodyElse)
+			who = max(who, excused)
 		default:
-			who = somebody
+			who = some
 		}
 		if until == 0 || each.until < until {
 			until = each.until
@@ -277,7 +277,7 @@ func (m *Machine) forget(of ID, out []Effect) []Effect {
 // fewWatched is how many connections are watched at least before it is looked which are of no use.
 const fewWatched = 8
 
-// unwatch has only those connections watched over which somebody counts on what has ended.
+// unwatch has only those connections watched over which a caller counts on what has ended.
 func (m *Machine) unwatch(out []Effect) []Effect {
 	of := map[Connection]bool{}
 	for _, id := range m.ended {
@@ -296,7 +296,7 @@ func (m *Machine) unwatch(out []Effect) []Effect {
 	return out
 }
 
-// Knows returns the connections over which somebody may count, and those of the callers.
+// Knows returns the connections over which a caller may count, and those of the callers.
 func (m *Machine) Knows(now Instant) map[Connection]bool {
 	all := map[Connection]bool{}
 	note := func(told Assured) {
@@ -359,7 +359,7 @@ func (m *Machine) AppendState(state []byte, now Instant) []byte {
 	}
 	for _, of := range slices.Sorted(maps.Keys(m.requests)) {
 		r := m.requests[of]
-		state = appendAll(state, uint64(of), uint64(r.on), r.carried, r.token, r.stopped, r.acknowledged, r.over, int(r.parting), r.nobody, r.handed)
+		state = appendAll(state, uint64(of), uint64(r.on), r.carried, r.token, r.stopped, r.acknowledged, r.over, int(r.parting), r.free, r.handed)
 		state = r.told.appendState(state, now)
 		state = r.counting.appendState(state, now)
 	}

@@ -25,12 +25,12 @@ type oracle struct {
 type table map[lease.Connection]time.Duration
 
 type oracleHold struct {
-	on                       lease.Connection
-	carried, closed          bool
-	told, counting           table
-	parting                  lease.Parting
-	nobody, handed, accepted bool
-	stopped                  bool
+	on                     lease.Connection
+	carried, closed        bool
+	told, counting         table
+	parting                lease.Parting
+	free, handed, accepted bool
+	stopped                bool
 }
 
 func (t table) note(now time.Duration, e lease.Event) {
@@ -72,7 +72,7 @@ func (o *oracle) step(e lease.Event) (refused bool, gone map[lease.ID]bool) {
 	case e.Kind == lease.Stopped:
 		h.stopped = true
 	case e.Kind == lease.Ended && !h.closed:
-		h.closed, h.parting, h.nobody = true, e.Parting, e.Nobody
+		h.closed, h.parting, h.free = true, e.Parting, e.Free
 		if h.counting = o.all(h); e.Parting == lease.Cancelled {
 			h.counting = maps.Clone(h.told)
 			delete(h.counting, h.on)
@@ -96,7 +96,7 @@ func (o *oracle) step(e lease.Event) (refused bool, gone map[lease.ID]bool) {
 }
 
 func (o *oracle) isFree(h *oracleHold) bool {
-	if h.nobody || o.lost || h.accepted {
+	if h.free || o.lost || h.accepted {
 		return true
 	}
 	for on, until := range h.counting {
@@ -117,7 +117,7 @@ func TestTheMachineDecidesAsTheGoroutinesDid(t *testing.T) {
 	}
 }
 
-// agree plays random events. A connection that nobody waits for may have departed without the machine: it is told when it asks.
+// agree plays random events. A connection that the machine does not watch may have departed without the machine: it is told when it asks.
 func agree(t *testing.T, seed uint64) bool {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(seed, 7))
@@ -167,7 +167,7 @@ func eventOf(dice *rand.Rand, newest *lease.ID) lease.Event {
 	}
 	e := lease.Event{
 		Kind: kinds[dice.IntN(len(kinds))], On: lease.Connection(1 + dice.IntN(3)), For: time.Duration(dice.IntN(10)) * time.Second,
-		Token: 1 + dice.Int64N(9), Parting: lease.Parting(dice.IntN(4)), Carried: dice.IntN(2) == 0, Nobody: dice.IntN(8) == 0,
+		Token: 1 + dice.Int64N(9), Parting: lease.Parting(dice.IntN(4)), Carried: dice.IntN(2) == 0, Free: dice.IntN(8) == 0,
 	}
 	switch e.Kind {
 	case lease.Began:

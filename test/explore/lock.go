@@ -76,7 +76,7 @@ type side struct {
 	stage   stage
 	place   int  // its token; 0 for none
 	first   bool // the sidecar's newest look showed that it is its turn
-	goes    bool // nobody counts on its place: it is to be deleted
+	goes    bool // no caller counts on its place: it is to be deleted
 	granted int  // the newest token
 	proved  int  // until when the session is valid
 	lost    bool // the session, as the sidecar knows
@@ -192,7 +192,7 @@ func (s *side) asks(l *lock, over lease.Connection) bool {
 
 func (l *lock) end(s *side, how lease.Parting) {
 	asked := how == lease.Released || how == lease.Cancelled
-	l.bring(s, lease.Event{Kind: lease.Ended, Of: s.request, Parting: how, Asked: asked, Nobody: s.stage == waiting})
+	l.bring(s, lease.Event{Kind: lease.Ended, Of: s.request, Parting: how, Asked: asked, Free: s.stage == waiting})
 	s.stage = ending
 	if l.mistake == deletedFirst {
 		l.bring(s, lease.Event{Kind: lease.Handed, Of: s.request})
@@ -221,7 +221,7 @@ func (s *side) forget(others bool) {
 	s.knows, s.counts[0], s.answers[0] = true, 0, 0
 }
 
-// forgetAll is what those do of whom somebody says that none of them counts on the hold.
+// forgetAll is what all do when one says for all that they do not count on the hold.
 func (s *side) forgetAll() { s.knows, s.counts, s.answers = true, [2]int{}, [2]int{} }
 
 func (l *lock) at() lease.Instant { return lease.Instant(time.Duration(l.now) * tick) }
@@ -275,7 +275,7 @@ func (l *lock) stuck() string {
 	for i := range l.sides {
 		s := &l.sides[i]
 		if s.place != 0 && !s.expired && (s.stage == ending || s.stage == ended) && s.machine.Deadline() == 0 {
-			return fmt.Sprintf("the place of caller %d stays, though its request has ended and nobody counts on it", i+1)
+			return fmt.Sprintf("the place of caller %d stays, though its request has ended and no caller counts on it", i+1)
 		}
 	}
 	return ""

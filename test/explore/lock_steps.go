@@ -91,7 +91,7 @@ func (l *lock) ofSidecar(s *side, may func(bool, string, act)) {
 	may(s.stage == holding || s.stage == waiting, "has its request ended by another hand", func(l *lock, s *side) { l.end(s, lease.Forced) })
 	reads := !s.dead && !s.silent
 	may(s.stage == ending && reads, "has its request's end handed to the transport", func(l *lock, s *side) { l.hand(s, lease.Handed) })
-	may(s.stage == ending && !reads, "has nobody who reads its request's end", func(l *lock, s *side) { l.hand(s, lease.Unread) })
+	may(s.stage == ending && !reads, "does not read its request's end", func(l *lock, s *side) { l.hand(s, lease.Unread) })
 	l.ofPlace(s, may)
 	due := s.machine.Deadline()
 	may(due != 0 && due <= l.at(), "has its machine told that a time is over", func(l *lock, s *side) {
