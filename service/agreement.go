@@ -231,11 +231,11 @@ func (v *voteStream) look(ctx context.Context) (nodeState, error) {
 	}
 	return nodeState{act: func() error {
 		v.decided = true
-		v.box.put(topicMetadata, func() (*agreementv1.VoteResponse, bool) {
+		v.box.Put(topicMetadata, func() (*agreementv1.VoteResponse, bool) {
 			told := &agreementv1.Decided{Decision: decided(decision)}
 			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Decided{Decided: told}}, true
 		})
-		v.box.put(topicNone, func() (none *agreementv1.VoteResponse, _ bool) { // once that was sent
+		v.box.Put(topicSent, func() (none *agreementv1.VoteResponse, _ bool) {
 			v.acknowledged.close()
 			return none, false
 		})

@@ -20,12 +20,12 @@ func holdNothing[T, M any](
 	ended := overOf(stream.Context())
 	box := newOutbox(ended, stream.Send)
 	waiting := run(func() (T, error) {
-		return wait(ended.ctx, func(message *M) { box.put(topicPlace, func() (*M, bool) { return message, true }) })
+		return wait(ended.ctx, func(message *M) { box.Put(topicPlace, func() (*M, bool) { return message, true }) })
 	})
 	caller.AfterStatus(stream.Context(), func() {
 		ended.end(nil)
 		<-waiting.done
-		box.wait()
+		box.Wait()
 	})
 	select {
 	case <-waiting.done:

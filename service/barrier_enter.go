@@ -135,7 +135,7 @@ func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
 	case e.started.claimed().held():
 		return errLockBroken // what opened the barrier was removed by hand
 	}
-	e.box.put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
+	e.box.Put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
 		waiting := &barrierv1.Waiting{Present: int32(seen.Present)}
 		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
 	})

@@ -56,7 +56,7 @@ func (c *configService) Watch(
 // A keyWatch is one Watch stream: what it must tell, which it tells as its caller can take it.
 type keyWatch struct {
 	asText bool
-	box    *outbox[*configv1.WatchResponse]
+	box    postedStream[*configv1.WatchResponse]
 
 	mu        sync.Mutex
 	begun     bool
@@ -77,7 +77,7 @@ func (w *keyWatch) run(shared *broadcast[watchedKeys, *recipes.Mirror], drain *d
 	defer shared.leave()
 	return relay(shared, drain, w.box.over, func(now shown[*recipes.Mirror]) error {
 		if w.learn(now) {
-			w.box.put(topicPlace, w.compose)
+			w.box.Put(topicPlace, w.compose)
 		}
 		return nil
 	})
@@ -112,7 +112,7 @@ func (w *keyWatch) compose() (*configv1.WatchResponse, bool) {
 	defer w.mu.Unlock()
 	message := w.next()
 	if message != nil && w.hasNews() {
-		w.box.put(topicPlace, w.compose)
+		w.box.Put(topicPlace, w.compose)
 	}
 	return message, message != nil
 }

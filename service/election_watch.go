@@ -39,7 +39,7 @@ func (e *electionService) Watch(
 	observed := observation{of: asked}
 	return showOn(stream, e.services.locks.watch(asked), e.services.drain, box, func(now shown[*lockView]) error {
 		if news := observed.learn(now); news != nil {
-			box.put(topicPlace, func() (*electionv1.WatchResponse, bool) { return news, true })
+			box.Put(topicPlace, func() (*electionv1.WatchResponse, bool) { return news, true })
 		}
 		return nil
 	})

@@ -65,7 +65,7 @@ func parseLocks(wire []string) ([]name, error) {
 
 // A tokenWatch is one Watch stream.
 type tokenWatch struct {
-	box *outbox[*fencingv1.WatchResponse]
+	box postedStream[*fencingv1.WatchResponse]
 
 	mu    sync.Mutex
 	locks []lockToken // in the order of the request
@@ -94,7 +94,7 @@ func (w *tokenWatch) follow(i int, shared *broadcast[name, *lockView], drain *dr
 		w.mu.Lock()
 		w.locks[i].learn(token, now.stale)
 		w.mu.Unlock()
-		w.box.put(topicPlace, w.compose)
+		w.box.Put(topicPlace, w.compose)
 		return nil
 	})
 }

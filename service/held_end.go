@@ -72,7 +72,7 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 	if s.started == nil { // else it tells itself when it hands the end over
 		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.id})
 	}
-	defer s.box.wait()
+	defer s.box.Wait()
 	if s.recipe.again != nil {
 		defer s.lease.drop(s.recipe.resource)
 	}

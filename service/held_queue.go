@@ -35,5 +35,5 @@ func (q *queueNews[M]) tell(position int, ageless proto.Message, event func() M)
 		return
 	}
 	q.told, q.position = ageless, position
-	q.box.put(topicPlace, func() (M, bool) { return event(), true })
+	q.box.Put(topicPlace, func() (M, bool) { return event(), true })
 }

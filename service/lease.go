@@ -128,7 +128,7 @@ type leaseStream[M any] struct {
 	began    time.Time
 	lease    *lease
 	over     over
-	box      *outbox[M]
+	box      postedStream[M]
 	words    leaseWords[M]
 	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
 
@@ -162,7 +162,7 @@ var openWords = leaseWords[*leasev1.OpenResponse]{
 // announce tells that the lease is open, before anything else is told of it.
 func (s *leaseStream[M]) announce() {
 	opened := s.lease
-	s.box.put(topicPlace, func() (M, bool) {
+	s.box.Put(topicPlace, func() (M, bool) {
 		event := &leasev1.Opened{LeaseId: opened.id, Ttl: durationpb.New(opened.session.Timeout()), Resumable: opened.resumable()}
 		return s.words.opened(event), opened.lost() == nil
 	})
@@ -174,7 +174,7 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	s.over.endWith(opened)
 	caller.AfterStatus(ctx, func() {
 		leases.finish(ctx, opened)
-		s.box.wait()
+		s.box.Wait()
 		if s.after != nil {
 			s.after()
 		}
@@ -227,7 +227,7 @@ func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 }
 
 func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
-	s.box.put(topicConnectivity, func() (M, bool) {
+	s.box.Put(topicConnectivity, func() (M, bool) {
 		if !suspended {
 			tells := s.warned && (s.lease.validFor() > 0 || s.lease.session.Asleep() && s.lease.lost() == nil)
 			s.warned = s.warned && !tells

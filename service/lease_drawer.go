@@ -7,19 +7,20 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
 // A drawer is the mailbox of one request: its part of the outbox of the stream.
 type drawer[M any] struct{ *started }
 
-func (d drawer[M]) put(about topic, compose func() (M, bool)) {
-	d.box.put(topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
+func (d drawer[M]) Put(about outbox.Topic, compose func() (M, bool)) {
+	d.box.Put(outbox.Topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
 		event, ok := compose()
 		return d.event(event), ok
 	})
 }
 
-func (drawer[M]) wait() {}
+func (drawer[M]) Wait() {}
 
 // An innerStream is the stream of a request, which has come already, and whose messages go through its drawer.
 type innerStream struct {

@@ -38,7 +38,7 @@ type multiplex struct {
 	lease  *lease
 	over   over      // of the stream, and with it of its requests
 	shared time.Time // when nobody counts any more who asked an earlier process over a connection of its own; zero if nobody did
-	box    *outbox[*leasev1.MultiplexResponse]
+	box    postedStream[*leasev1.MultiplexResponse]
 
 	mu       sync.Mutex
 	last     int                 // number of the newest request
@@ -144,7 +144,7 @@ func (m *multiplex) read() error {
 			return nil
 		case err != nil:
 			return err
-		case m.box.unsent() > mostUnsent:
+		case m.box.Unsent() > mostUnsent:
 			return errSlowReader
 		}
 		switch of := message.GetRequest().(type) {
@@ -169,7 +169,7 @@ func (m *multiplex) read() error {
 
 // check answers for how long the lease is valid. What is told is noted before it leaves.
 func (m *multiplex) check(id uint64) {
-	m.box.add(func() (*leasev1.MultiplexResponse, bool) {
+	m.box.Add(func() (*leasev1.MultiplexResponse, bool) {
 		validFor := m.lease.tell(caller.Of(m.ctx), m.lease.session.AssuredFor())
 		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(validFor)}
 		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true
@@ -286,7 +286,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 		handed()
 		return
 	}
-	m.box.add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, handed)
+	m.box.Add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, handed)
 }
 
 // run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the

@@ -58,7 +58,7 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 	var told toldView
 	return showOn(stream, l.services.locks.watch(asked), l.services.drain, box, func(now shown[*lockView]) error {
 		if told.isNews(now.view.ageless, now.stale) {
-			box.put(topicPlace, func() (*lockv1.WatchResponse, bool) {
+			box.Put(topicPlace, func() (*lockv1.WatchResponse, bool) {
 				return &lockv1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true
 			})
 		}

@@ -64,7 +64,7 @@ func (m *membershipService) Watch(
 	}
 	w, shared := &groupWatcher{name: asked}, m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
 	return showOn(stream, shared, m.services.drain, box, func(now shown[*groupView]) error {
-		box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
+		box.Put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
 		return nil
 	})
 }

@@ -59,7 +59,7 @@ func (m *semaphoreService) Watch(
 	var told toldView
 	return showOn(stream, m.services.permits.watch(asked), m.services.drain, box, func(now shown[*semaphoreView]) error {
 		if told.isNews(now.view.ageless, now.stale) {
-			box.put(topicPlace, func() (*semaphorev1.WatchResponse, bool) {
+			box.Put(topicPlace, func() (*semaphorev1.WatchResponse, bool) {
 				return &semaphorev1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true
 			})
 		}

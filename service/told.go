@@ -6,6 +6,7 @@ import (
 	"time"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
 // A latch is closed once, by whoever comes first.
@@ -47,8 +48,8 @@ func (s *heldStream[P, M]) tellConnectivity() {
 }
 
 // tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
-func (s *heldStream[P, M]) tell(about topic, compose func() M) {
-	s.box.put(about, func() (M, bool) {
+func (s *heldStream[P, M]) tell(about outbox.Topic, compose func() M) {
+	s.box.Put(about, func() (M, bool) {
 		event := compose()
 		return event, s.mayTell()
 	})

@@ -24,25 +24,25 @@ type watchRequest interface{ GetKeepalive() *durationpb.Duration }
 
 // openWatch begins a Watch stream whose other fields are right, and returns what sends its messages until the stream has ended. The
 // message keepalive is sent if the request asks for it.
-func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (*outbox[*M], error) {
+func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (box postedStream[*M], _ error) {
 	every, err := parseDuration("keepalive", request.GetKeepalive(), shortestKeepalive, longestKeepalive)
 	if err != nil {
-		return nil, err
+		return box, err
 	}
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return nil, err
+		return box, err
 	}
-	box := newOutbox(overOf(stream.Context()), stream.Send)
-	caller.AfterStatus(stream.Context(), box.wait)
+	box = newOutbox(overOf(stream.Context()), stream.Send)
+	caller.AfterStatus(stream.Context(), box.Wait)
 	if every != nil {
-		box.keepAlive(*every, keepalive)
+		box.KeepAlive(*every, keepalive)
 	}
 	return box, nil
 }
 
 // showOn relays a broadcast to a Watch stream, and leaves it after the stream's status.
 func showOn[K comparable, V, M any](
-	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, box *outbox[*M], tell func(now shown[V]) error,
+	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, box postedStream[*M], tell func(now shown[V]) error,
 ) error {
 	caller.AfterStatus(stream.Context(), shared.leave)
 	return relay(shared, drain, box.over, tell)

@@ -25,7 +25,7 @@ var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
-		folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/trace"},
+		folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/outbox", "internal/trace"},
 		closed: zooKeeper,
 	},
 	{
@@ -48,6 +48,7 @@ var charters = []charter{
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute", "internal/trace"}, closed: wire},
 	{folder: "internal/lease", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
+	{folder: "internal/outbox", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/jute"},
 	{folder: "internal/trace"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},

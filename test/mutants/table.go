@@ -132,7 +132,7 @@ var planned = []Mutant{
 	{
 		ID: "M17", Bug: "a stream's handler sends by itself, so that the end of a hold waits behind what its caller does not read",
 		Catchers: []Catcher{
-			{Package: "service", Test: "TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller", Complaint: "deadlock"},
+			{Package: "internal/outbox", Test: "TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller", Complaint: "deadlock"},
 		},
 	},
 	{

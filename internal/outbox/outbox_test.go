@@ -1,6 +1,4 @@
-// It looks inside: how much a slow caller has not taken is up to gRPC otherwise.
-
-package service
+package outbox_test
 
 import (
 	"errors"
@@ -9,8 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
+
+const (
+	place outbox.Topic = 1 + iota
+	connectivity
+	revocation
+)
+
+// patient never gives up a reader.
+func patient() {}
 
 func says(text string) func() (string, bool) { return func() (string, bool) { return text, true } }
 
@@ -32,19 +41,19 @@ func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testi
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(overOf(t.Context()), reader.send)
-		box.put(topicPlace, says("queued 2"))
+		box := outbox.New(reader.send, patient)
+		box.Put(place, says("queued 2"))
 		synctest.Wait() // it is being sent
-		box.put(topicPlace, says("queued 1"))
-		box.put(topicPlace, says("granted"))
-		box.put(topicConnectivity, says("suspended"))
-		box.put(topicConnectivity, says("resumed"))
-		box.put(topicRevocation, func() (string, bool) { return "too late", false })
+		box.Put(place, says("queued 1"))
+		box.Put(place, says("granted"))
+		box.Put(connectivity, says("suspended"))
+		box.Put(connectivity, says("resumed"))
+		box.Put(revocation, func() (string, bool) { return "too late", false })
 		for range 3 {
 			reader.reads <- struct{}{}
 		}
-		box.wait()
-		same(t, "sent", reader.seen, "[queued 2 granted resumed]")
+		box.Wait()
+		expect.Same(t, "sent", reader.seen, "[queued 2 granted resumed]")
 	})
 }
 
@@ -52,16 +61,16 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(overOf(t.Context()), reader.send)
+		givenUp := make(chan struct{})
+		box := outbox.New(reader.send, func() { close(givenUp) })
 		begun := time.Now()
-		box.put(topicPlace, says("granted"))
-		<-box.over.Done()
-		same(t, "cause", box.over.why(), errSlowReader)
-		same(t, "patience", time.Since(begun), 10*time.Second)
+		box.Put(place, says("granted"))
+		<-givenUp
+		expect.Same(t, "patience", time.Since(begun), 10*time.Second)
 		close(reader.reads)
-		box.wait()
-		box.put(topicPlace, says("nobody hears this"))
-		box.wait()
+		box.Wait()
+		box.Put(place, says("nobody hears this"))
+		box.Wait()
 	})
 }
 
@@ -70,17 +79,17 @@ func TestAnOutboxThatIsKeptAliveIsNeverSilentForLonger(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var sent []string
-		box := newOutbox(overOf(t.Context()), func(message string) error {
+		box := outbox.New(func(message string) error {
 			sent = append(sent, fmt.Sprint(message, " after ", time.Since(began)))
 			return nil
-		})
-		box.keepAlive(5*time.Second, "alive")
+		}, patient)
+		box.KeepAlive(5*time.Second, "alive")
 		<-time.After(12 * time.Second)
-		box.put(topicPlace, says("a view"))
+		box.Put(place, says("a view"))
 		<-time.After(6 * time.Second)
-		box.wait()
+		box.Wait()
 		<-time.After(time.Minute)
-		same(t, "sent", sent, "[alive after 0s alive after 5s alive after 10s a view after 12s alive after 17s]")
+		expect.Same(t, "sent", sent, "[alive after 0s alive after 5s alive after 10s a view after 12s alive after 17s]")
 	})
 }
 
@@ -88,25 +97,26 @@ func TestAnOutboxKeepsOneKeepaliveAtMostForASlowReader(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
-		box := newOutbox(overOf(t.Context()), reader.send)
-		box.keepAlive(time.Second, "alive")
+		box := outbox.New(reader.send, patient)
+		box.KeepAlive(time.Second, "alive")
 		<-time.After(5 * time.Second)
-		same(t, "unsent", box.unsent() <= 1, true)
+		expect.Same(t, "unsent", box.Unsent() <= 1, true)
 		close(reader.reads)
-		box.wait()
+		box.Wait()
 	})
 }
 
+// A bubble that has ended fails if a goroutine is left in it.
 func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{}, 2)}
-		box := newOutbox(overOf(t.Context()), reader.send)
+		box := outbox.New(reader.send, patient)
 		for range 2 {
 			reader.reads <- struct{}{}
-			box.put(topicPlace, says("hello"))
+			box.Put(place, says("hello"))
 			synctest.Wait()
-			same(t, "sending", box.sending, false)
 		}
+		expect.Same(t, "sent", reader.seen, "[hello hello]")
 	})
 }

@@ -1,0 +1,144 @@
+// Package outbox sends a stream's messages without ever keeping its handler waiting.
+package outbox
+
+import (
+	"sync"
+	"time"
+)
+
+// unsentTooLong is how long a message may wait for a caller that does not read.
+const unsentTooLong = 10 * time.Second
+
+// A Topic is what a message is about: a positive number. Of two unsent messages of one topic only the newer one is sent.
+type Topic int
+
+const (
+	none      Topic = -iota // of what Add has sent: no other message takes its place
+	keptAlive               // the stream is still served
+)
+
+// An Outbox holds at most one unsent message of each topic, and composes it when its turn has come, so that a duration in it counts
+// from then. Its goroutine exists only while there is something to send; the stream's end frees it, and Wait waits for it.
+type Outbox[M any] struct {
+	send func(M) error
+	slow func() // ends the stream, of which a message could not be sent for too long
+
+	mu      sync.Mutex
+	letters []letter[M]
+	sending bool
+	ended   bool          // nothing is put any more
+	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
+
+	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
+	silence   *time.Timer
+}
+
+// A letter is an unsent message. compose returns false if there is nothing to say any more.
+type letter[M any] struct {
+	topic   Topic
+	compose func() (M, bool)
+	sent    func() // called when it has been handed to the transport; may be nil
+}
+
+// New makes an outbox. It calls slow once a caller has kept a message waiting for ten seconds: slow must end the stream.
+func New[M any](send func(M) error, slow func()) *Outbox[M] {
+	return &Outbox[M]{send: send, slow: slow}
+}
+
+// KeepAlive has a message sent at once, and again whenever none was sent for so long. Call it before anything is put.
+func (o *Outbox[M]) KeepAlive(every time.Duration, message M) {
+	say := func() { o.Put(keptAlive, func() (M, bool) { return message, true }) }
+	o.keepalive, o.silence = every, time.AfterFunc(every, say)
+	say()
+}
+
+// Put has a message sent soon, instead of an unsent one of the same topic.
+func (o *Outbox[M]) Put(about Topic, compose func() (M, bool)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range o.letters {
+		if o.letters[i].topic == about {
+			o.letters[i].compose = compose
+			return
+		}
+	}
+	o.addLocked(letter[M]{topic: about, compose: compose})
+}
+
+// Add has a message sent after all that are unsent, and says when it has been.
+func (o *Outbox[M]) Add(compose func() (M, bool), sent func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addLocked(letter[M]{topic: none, compose: compose, sent: sent})
+}
+
+func (o *Outbox[M]) addLocked(added letter[M]) {
+	if o.ended {
+		return
+	}
+	o.letters = append(o.letters, added)
+	if !o.sending {
+		o.sending, o.idle = true, make(chan struct{})
+		go o.deliver(o.idle)
+	}
+}
+
+// Unsent is how many messages wait.
+func (o *Outbox[M]) Unsent() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.letters)
+}
+
+// deliver sends until nothing is left or the stream has ended.
+func (o *Outbox[M]) deliver(idle chan<- struct{}) {
+	defer close(idle)
+	for {
+		letter, ok := o.next()
+		if !ok {
+			return
+		}
+		if message, ok := letter.compose(); ok && o.post(message) != nil {
+			return // sending stays set: nothing can be sent any more
+		}
+		if letter.sent != nil {
+			letter.sent()
+		}
+	}
+}
+
+func (o *Outbox[M]) next() (first letter[M], ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.letters) == 0 {
+		o.sending = false
+		return first, false
+	}
+	first = o.letters[0]
+	o.letters = append(o.letters[:0], o.letters[1:]...)
+	return first, true
+}
+
+func (o *Outbox[M]) post(message M) error {
+	late := time.AfterFunc(unsentTooLong, o.slow)
+	defer late.Stop()
+	err := o.send(message)
+	if o.silence != nil {
+		o.silence.Reset(o.keepalive)
+	}
+	return err
+}
+
+// Wait returns when nothing is being sent any more. The stream must have ended.
+func (o *Outbox[M]) Wait() {
+	o.mu.Lock()
+	idle := o.idle
+	o.ended = true
+	o.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+	if o.silence != nil {
+		o.silence.Stop()
+	}
+}
