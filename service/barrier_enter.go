@@ -96,15 +96,9 @@ func (e *entranceStream) awaitTurn(ctx context.Context) error {
 	defer func() {
 		e.services.options.Events.WaitEnded(e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began))
 	}()
-	err := e.take(ctx, func(about recipes.About) (*recipes.Entrant, error) {
-		if e.started.claimed() != nil {
-			entrant, err := rejoined(e.heldStream, about, first(e.rejoin))
-			if err != nil || entrant != nil {
-				return entrant, err
-			}
-		}
+	err := e.take(ctx, e.rejoinOr(first(e.rejoin), func(about recipes.About) (*recipes.Entrant, error) {
 		return e.barrier.Join(ctx, e.lease.session, about)
-	})
+	}))
 	for err == nil && e.entered.Round.Number == 0 {
 		err = e.outwait(ctx, e.lookAtBarrier(ctx))
 	}
@@ -132,7 +126,7 @@ func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
 		return nil
 	case isClosed(seen.Changed):
 		return nil
-	case e.started.claimed().held():
+	case e.claim.held():
 		return errLockBroken // what opened the barrier was removed by hand
 	}
 	e.box.Put(topicPlace, func() (*barrierv1.EnterResponse, bool) {

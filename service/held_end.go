@@ -58,7 +58,7 @@ func (s *heldStream[P, M]) endHold(why error) error {
 	if mayNotHear(s.stream, s.caller, why) { // it may count on anything, whether it was told or not
 		s.lease.drive.tell(s.id, s.caller, s.lease.session.ValidFor())
 	}
-	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
+	nothing := !s.held && len(s.claim.standing) == 0 // is there any more
 	s.lease.drive.step(machine.Event{
 		Kind: machine.Ended, Of: s.id, Parting: s.parting, Asked: why == nil,
 		Free: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),

@@ -54,11 +54,11 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	s.services.held.enter(math.MaxInt)
 	s.services.options.Events.HoldBegun()
 	s.lease.has(s.recipe.all(), made.token)
-	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
-		made.key = digestOf(claimed.holdID)
-		if _, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
+	if s.claim.token == made.token {
+		made.key = digestOf(s.claim.holdID)
+		if _, ok := s.services.holds.enterAs(s.claim.holdID, s.lease.identity, made); ok {
 			s.services.audit.resumed(made)
-			return claimed.holdID
+			return s.claim.holdID
 		}
 	}
 	id, made.key = s.services.holds.enter(s.lease.identity, made)

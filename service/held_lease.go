@@ -11,7 +11,7 @@ import (
 
 // takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
 func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
-	if s.services.drain.hasBegun() && !s.started.claimed().goesOn() {
+	if s.services.drain.hasBegun() && !s.claim.goesOn() {
 		return errStopping
 	}
 	switch {

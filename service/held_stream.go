@@ -93,6 +93,7 @@ type heldStream[P heldPlace, M any] struct {
 	box         mailbox[M]
 	stopWaiting context.CancelFunc // ends the context of the waiting, and what was asked in it
 	started     *started           // what the stream is on a lease's stream; nil if it is one of its own
+	claim       *claim             // what the request was before the sidecar was started
 
 	lease  *lease
 	single bool        // the lease is this stream's alone
@@ -119,7 +120,7 @@ type heldStream[P heldPlace, M any] struct {
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
-	made := &heldStream[P, *M]{services: services, caller: caller.Of(ctx), began: time.Now(), started: startedOf(ctx)}
+	made := &heldStream[P, *M]{services: services, caller: caller.Of(ctx), began: time.Now(), started: startedOf(ctx), claim: claimOf(ctx)}
 	if of := made.started; of != nil {
 		made.stream, made.over = of.ctx, over{ctx, of.over.end}
 		caller.PermissionOf(ctx).Ends(of.over.end)
@@ -167,7 +168,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 
 // boundWait gives the waiting an end of its own, without touching the stream's. Who held before the sidecar was started does not wait.
 func (s *heldStream[P, M]) boundWait() (context.Context, context.CancelFunc) {
-	if s.recipe.wait == nil || s.started.claimed().held() {
+	if s.recipe.wait == nil || s.claim.held() {
 		return context.WithCancel(s.over.ctx)
 	}
 	return context.WithTimeoutCause(s.over.ctx, *s.recipe.wait, errWaitTimeout)
@@ -222,7 +223,7 @@ func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
 // pause returns when one of the wakers is closed, or with what ends the waiting.
 func (s *heldStream[P, M]) pause(ctx context.Context, by wakers) error {
 	stopping := s.lease.drain.notice
-	if s.started.claimed().held() {
+	if s.claim.held() {
 		stopping = nil // it goes on until its lease ends, as holds do
 	}
 	select {
@@ -262,7 +263,7 @@ func (s *heldStream[P, M]) meaning(err error) error {
 func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	announcement, first := s.recipe.begin(ctx)
 	s.held = true
-	s.started.settle()
+	s.claim.settled()
 	s.connectivity = &connectivity{} // which the lease's stream tells
 	if s.started == nil {
 		s.connectivity = newConnectivity(s.lease.session)

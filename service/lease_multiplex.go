@@ -56,7 +56,9 @@ type started struct {
 
 	id      uint64
 	number  int         // of the request on the stream, for its topics
-	claim   *claim      // what was left of it when the sidecar was started; nil if it was begun since
+	claim   *claim      // what it was before the sidecar was started
+	inHand  bool        // its stream lets go of what is claimed
+	endedAs *hold       // as which a claim has ended that is not held again; nil for none
 	life    machine.ID  // to the lease's machine
 	over    over        // of the request
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
@@ -149,7 +151,7 @@ func (m *multiplex) read() error {
 		}
 		switch of := message.GetRequest().(type) {
 		case *leasev1.MultiplexRequest_Start:
-			err = m.start(of.Start, nil)
+			err = m.start(of.Start, fresh)
 		case *leasev1.MultiplexRequest_Stop:
 			m.stop(of.Stop.GetRequestId())
 		case *leasev1.MultiplexRequest_Check:
@@ -176,7 +178,7 @@ func (m *multiplex) check(id uint64) {
 	}, nil)
 }
 
-// start begins a request; of one that was begun before the sidecar was started, claimed is what is left.
+// start begins a request, which may have been begun before the sidecar was started.
 func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 	of := m.callOf(request)
 	id := request.GetRequestId()
@@ -297,11 +299,11 @@ func (s *started) run(of singleCall) {
 	ctx, afterStatus := caller.Inner(context.WithValue(s.over.ctx, startedKey{}, s))
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
-	admission, err := caller.AdmitterOf(s.ctx).Begin(ctx, of.method, of.request, s.claim != nil)
+	admission, err := caller.AdmitterOf(s.ctx).Begin(ctx, of.method, of.request, s.claim != fresh)
 	if err == nil {
 		err = admission.End(recovered(admission.Context(), of.handle))
 	}
-	if s.claim != nil && !s.claim.inHand {
+	if s.claim != fresh && !s.inHand {
 		s.refuseClaim(err)
 	}
 	asked := s.asked.Load()

@@ -33,7 +33,7 @@ import (
 // mostClaims is how many requests a lease is resumed with.
 const mostClaims = 10000
 
-// A claim is a request of a lease that is resumed.
+// A claim is what a request of a lease that is resumed was before the sidecar was started. It is fresh of one that was begun since.
 type claim struct {
 	token    int64              // of what the caller says it was granted; 0 if it waits
 	holdID   string             // of a lock or permits that were granted
@@ -43,25 +43,26 @@ type claim struct {
 	kind     string    // of the hold
 
 	decided *latch // closed when its nodes are the request's again, or it has been told why not
-	inHand  bool   // the request's stream lets go of its nodes
 	taken   func() // called when that is so, or they are gone
 	settled func() // called when it is held again or has ended, or if it never was held
-	ended   *hold  // as which it has ended that was not held again
 }
 
+// fresh claims nothing.
+var fresh = &claim{decided: newLatch(), taken: func() {}, settled: func() {}}
+
 // held says whether the caller says that it was granted.
-func (c *claim) held() bool { return c != nil && c.token != 0 }
+func (c *claim) held() bool { return c.token != 0 }
 
 // goesOn says whether it is more than a request that the process before had not taken up. A sidecar that stops begins nothing, and does not
 // end what it is to hand over.
-func (c *claim) goesOn() bool { return c.held() || c != nil && c.standing != nil }
+func (c *claim) goesOn() bool { return c.held() || c.standing != nil }
 
-// claimed is what was left of a request when the sidecar was started; nil if it was begun since, or is a call of its own.
-func (s *started) claimed() *claim {
-	if s == nil {
-		return nil
+// claimOf is what the call claims that ctx belongs to.
+func claimOf(ctx context.Context) *claim {
+	if s := startedOf(ctx); s != nil {
+		return s.claim
 	}
-	return s.claim
+	return fresh
 }
 
 // journal has a later process able to come back to the lease.
@@ -244,21 +245,16 @@ func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
 
 // decide says that what is claimed has its nodes again, or never will.
 func (s *started) decide() {
-	if s.claim != nil {
-		s.claim.decided.close()
-		s.claim.settled()
-	}
+	s.claim.decided.close()
+	s.claim.settled()
 }
 
 // giveUpClaim lets go of what is claimed by a request that was refused before its stream had it in hand.
 func (s *started) giveUpClaim() {
-	switch {
-	case s.claim == nil:
-		return
-	case s.claim.ended != nil:
-		defer s.leases.services.forgoHold(s.claim.ended)
+	if s.endedAs != nil {
+		defer s.leases.services.forgoHold(s.endedAs)
 	}
-	if s.claim.inHand {
+	if s.claim == fresh || s.inHand {
 		return
 	}
 	defer s.claim.taken()
@@ -280,21 +276,24 @@ func (m *multiplex) remove(left recipes.Standing) {
 	m.lease.session.Dequeue(m.ctx, left.Path)
 }
 
-// rejoined takes the place again that a request has; none, and no error, if it waits and has none.
-func rejoined[P heldPlace, M any](
-	s *heldStream[P, M], about recipes.About, rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error),
-) (place P, err error) {
-	claimed := s.started.claimed()
+// rejoinOr is a way to take a place (see take): that which the request had before the sidecar was started or, if it had none, a new one.
+func (s *heldStream[P, M]) rejoinOr(
+	rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error), join func(recipes.About) (P, error),
+) func(recipes.About) (P, error) {
 	switch {
-	case claimed.standing != nil:
-		place, err = rejoin(claimed.session, claimed.standing, about)
-	case claimed.held():
-		err = recipes.ErrGone
+	case s.claim.standing != nil:
+		return func(about recipes.About) (P, error) {
+			place, err := rejoin(s.claim.session, s.claim.standing, about)
+			if err == nil {
+				s.claim.decided.close()
+			}
+			return place, err
+		}
+	case s.claim.held():
+		return func(recipes.About) (none P, _ error) { return none, recipes.ErrGone }
 	}
-	if err == nil {
-		claimed.decided.close()
-	}
-	return place, err
+	s.claim.decided.close()
+	return join
 }
 
 // first has one node rejoined, for places that are one.
@@ -307,25 +306,24 @@ func first[P any](
 }
 
 // counts says whether the caller may count on what the stream has: it holds, or held before the sidecar was started.
-func (s *heldStream[P, M]) counts() bool { return s.held || s.started.claimed().held() }
+func (s *heldStream[P, M]) counts() bool { return s.held || s.claim.held() }
 
 // comeBack has the stream have in hand what is claimed.
 func (s *heldStream[P, M]) comeBack() {
-	if claimed := s.started.claimed(); claimed != nil {
-		claimed.inHand = true
-		claimed.taken()
-		if !claimed.shared.IsZero() {
-			s.lease.drive.tell(s.id, caller.OutOfSight(), time.Until(claimed.shared))
-		}
+	if s.claim == fresh {
+		return
+	}
+	s.started.inHand = true
+	s.claim.taken()
+	if !s.claim.shared.IsZero() {
+		s.lease.drive.tell(s.id, caller.OutOfSight(), time.Until(s.claim.shared))
 	}
 }
 
 // giveUpUnreturned lets go of what was claimed and has not become the stream's place.
 func (s *heldStream[P, M]) giveUpUnreturned() {
-	if claimed := s.started.claimed(); claimed != nil {
-		for _, left := range claimed.standing {
-			s.started.remove(left)
-		}
+	for _, left := range s.claim.standing {
+		s.started.remove(left)
 	}
 }
 

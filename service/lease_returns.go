@@ -91,13 +91,6 @@ func (m *multiplex) awaitHold() (settled func()) {
 	})
 }
 
-// settle says that what was claimed is held again, or has ended.
-func (s *started) settle() {
-	if claimed := s.claimed(); claimed != nil {
-		claimed.settled()
-	}
-}
-
 // kindOf is of which kind the hold is that a request begins.
 func kindOf(of *leasev1.Start) string {
 	switch {
@@ -127,6 +120,6 @@ func (s *started) endClaim(why error) {
 	ended := &hold{kind: s.claim.kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
 	var is bool
 	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
-		s.claim.ended = ended
+		s.endedAs = ended
 	}
 }

@@ -149,15 +149,8 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	defer stopDetecting()
 	a.services.options.Events.WaitBegun()
 	defer func() { a.services.options.Events.WaitEnded(a.params.name.text, a.granted != nil, time.Since(a.began)) }()
-	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
-		if claimed := a.started.claimed(); claimed != nil {
-			place, err := rejoined(a.heldStream, about, first(a.lock.Rejoin))
-			if err != nil || place != nil {
-				return place, err
-			}
-		}
-		return a.join(ctx, about)
-	})
+	join := func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) }
+	err := a.take(ctx, a.rejoinOr(first(a.lock.Rejoin), join))
 	if err == nil {
 		a.granted = a.place.GrantAtOnce()
 	}
@@ -209,7 +202,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 	case granted != nil:
 		a.granted = granted
 		return nil
-	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
+	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
 		return heldBy(turn.Holders)
@@ -243,7 +236,7 @@ func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news
 // stepsBack says whether a candidate that waits is asked to make way for another one. Who was granted something by an earlier process does not
 // wait.
 func (a *lockStream[M]) stepsBack(turn recipes.Turn) bool {
-	return turn.Revocation.To != "" && !a.started.claimed().held()
+	return turn.Revocation.To != "" && !a.claim.held()
 }
 
 // heldBy says who else holds the lock, which whoever waits is told, too.

@@ -115,15 +115,9 @@ func (a *locksStream) awaitTurn(ctx context.Context) error {
 	defer span.End()
 	a.services.options.Events.WaitBegun()
 	defer func() { a.services.options.Events.WaitEnded(a.params.names[0].text, a.granted, time.Since(a.began)) }()
-	err := a.take(ctx, func(about recipes.About) (*recipes.Places, error) {
-		if a.started.claimed() != nil {
-			places, err := rejoined(a.heldStream, about, a.rejoin)
-			if err != nil || places != nil {
-				return places, err
-			}
-		}
+	err := a.take(ctx, a.rejoinOr(a.rejoin, func(about recipes.About) (*recipes.Places, error) {
 		return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
-	})
+	}))
 	news := queueNews[*lockv1.AcquireAllResponse]{box: a.box}
 	for err == nil && !a.granted {
 		err = a.outwait(ctx, a.lookAtQueues(ctx, &news))
@@ -151,7 +145,7 @@ func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.
 		return nil
 	case turn.Delay == 0 && isClosed(turn.Changed):
 		return nil
-	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
+	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
 		return heldBy(firstHolders(turn.Turns))

@@ -99,15 +99,8 @@ func (j *memberStream) again(leaving bool) error {
 // awaitTurn makes the member, as soon as the name is free.
 func (j *memberStream) awaitTurn(ctx context.Context) error {
 	for {
-		err := j.take(ctx, func(about recipes.About) (*recipes.Membership, error) {
-			if j.started.claimed() != nil {
-				member, err := rejoined(j.heldStream, about, first(j.rejoin))
-				if err != nil || member != nil {
-					return member, err
-				}
-			}
-			return j.join(ctx, about)
-		})
+		join := func(about recipes.About) (*recipes.Membership, error) { return j.join(ctx, about) }
+		err := j.take(ctx, j.rejoinOr(first(j.rejoin), join))
 		if err == nil {
 			_, err = await(ctx, j.heldStream, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, j.lease.session.Prove(ctx)

@@ -106,15 +106,9 @@ func (p *permitsStream) awaitTurn(ctx context.Context) error {
 	if err := p.lookAtLimit(ctx); err != nil {
 		return err
 	}
-	err := p.take(ctx, func(about recipes.About) (*recipes.Permits, error) {
-		if p.started.claimed() != nil {
-			permits, err := rejoined(p.heldStream, about, p.rejoin)
-			if err != nil || permits != nil {
-				return permits, err
-			}
-		}
+	err := p.take(ctx, p.rejoinOr(p.rejoin, func(about recipes.About) (*recipes.Permits, error) {
 		return p.semaphore.Join(ctx, p.lease.session, p.params.count, about)
-	})
+	}))
 	news := queueNews[*semaphorev1.AcquireResponse]{box: p.box}
 	for err == nil && !p.granted.Granted {
 		err = p.outwait(ctx, p.lookAtQueue(ctx, &news))
@@ -128,7 +122,7 @@ func (p *permitsStream) rejoin(session recipes.Adopter, standing []recipes.Stand
 
 // lookAtLimit refuses before a place is taken what can never be granted. Who comes back to permits is asked no more.
 func (p *permitsStream) lookAtLimit(ctx context.Context) error {
-	if p.started.claimed() != nil {
+	if p.claim != fresh {
 		return nil
 	}
 	limit, err := await(ctx, p.heldStream, func(ctx context.Context) (limit int, err error) {
@@ -155,7 +149,7 @@ func (p *permitsStream) tooMany(limit int) error {
 // is worth to look again.
 func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaphorev1.AcquireResponse]) error {
 	turn, err := await(ctx, p.heldStream, p.place.Look)
-	resumed := p.started.claimed().held()
+	resumed := p.claim.held()
 	switch {
 	case errors.Is(err, recipes.ErrTooManyPermits) && !resumed:
 		return p.tooMany(turn.Limit)

@@ -264,7 +264,7 @@ type wait struct {
 // enter enters for each or for none. Who stood there before the sidecar was started is not refused.
 func (c *waiterLimit) enter(ctx context.Context, all ...resource) (*wait, error) {
 	most := c.most
-	if startedOf(ctx).claimed().goesOn() {
+	if claimOf(ctx).goesOn() {
 		most = math.MaxInt
 	}
 	c.mu.Lock()
