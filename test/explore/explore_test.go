@@ -36,7 +36,17 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	}
 }
 
-// What ships keeps its promises in every order of each of these small worlds. Together they are what half a minute exhausts on two cores.
+// What the process before had told binds the one that comes after it.
+func TestARestartThatForgetsWhoWasToldIsFound(t *testing.T) {
+	t.Parallel()
+	found := explore(newLock(bounds{mistake: forgotten, carried: [callers]bool{true, true}, ticks: 1, places: 2, kills: 1}), 1_000_000)
+	t.Log(found.told())
+	if !strings.Contains(found.broken, "its caller is sure of it") || len(found.trace) != 11 {
+		t.Errorf("got %q in %d steps", found.broken, len(found.trace))
+	}
+}
+
+// What ships keeps its promises in every order of each of these small worlds. Together they are what a minute exhausts on two cores.
 // TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes further, and exhausts nothing.
 func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 	t.Parallel()
@@ -52,6 +62,8 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"with streams of their own, and other processes", bounds{carried: neither, ticks: 1, places: 2, asks: 1, faults: 1, others: true}, 215_255},
 		{"one of each, and a hold more", bounds{carried: oneOfEach, ticks: 1, places: 3, asks: 1}, 404_569},
 		{"two answers", bounds{carried: both, ticks: 2, places: 2, asks: 2}, 339_555},
+		{"a restart", bounds{carried: both, ticks: 1, places: 2, asks: 1, kills: 1}, 151_476},
+		{"a restart, with other processes", bounds{carried: oneOfEach, ticks: 1, places: 2, asks: 1, kills: 1, others: true}, 585_538},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +82,10 @@ func TestRandomWalksThroughALargerWorldKeepWhatIsPromised(t *testing.T) {
 	for seed := range uint64(5000) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		carried := [callers]bool{dice.IntN(2) == 0, dice.IntN(2) == 0}
-		broken, trace := walk(newLock(bounds{carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, others: dice.IntN(2) == 0}), dice, 200)
+		world := newLock(bounds{
+			carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, kills: 2, others: dice.IntN(2) == 0,
+		})
+		broken, trace := walk(world, dice, 200)
 		if broken != "" {
 			t.Fatalf("seed %d: %s, after\n%s", seed, broken, strings.Join(trace, "\n"))
 		}

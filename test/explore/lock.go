@@ -16,6 +16,7 @@ const (
 	grantedUnproved mistake = "granted before proved"
 	toldLate        mistake = "told after ended"
 	twoPlaces       mistake = "two places of one request"
+	forgotten       mistake = "what the process before had told is forgotten"
 )
 
 // callers are two, each with a sidecar, a session and a lease of its own.
@@ -29,6 +30,7 @@ type bounds struct {
 	places  int           // how many are made
 	asks    int           // how often a caller asks for how long, of one hold
 	faults  int           // how often one dies, falls silent or closes its lease
+	kills   int           // how often a sidecar's process is killed, and another one comes in its place
 	others  bool          // another process of each caller's asks over the second connection; if not, it does so itself, over a new one each time
 }
 
@@ -36,6 +38,7 @@ type bounds struct {
 const (
 	ofStream lease.Connection = iota + 1
 	beside
+	outOfSight // that of those whom the process before has told over connections that are not the stream's
 )
 
 const (
@@ -61,6 +64,7 @@ type lock struct {
 	places []place // in the order of their making
 	made   int
 	faulty int
+	killed int
 	wrong  string // which promise an act has broken
 	sides  [callers]side
 }
@@ -94,6 +98,11 @@ type side struct {
 	closed  bool    // it has closed its lease
 	gone    bool    // the other process has
 	watched [2]bool // whether the machine is told when its connections are closed
+
+	down      bool // its sidecar's process was killed, and it has not come back to another one
+	before    int  // until when those count whom that process has told
+	shared    bool // it has told some over another connection than the stream's
+	unclaimed bool // its place is to be deleted, which it did not claim when it came back
 }
 
 func newLock(b bounds) *lock {
@@ -111,9 +120,10 @@ const (
 	fallsSilent  = "falls silent, and lives"
 	closesLease  = "closes its lease"
 	losesOther   = "loses the other process"
+	killsSidecar = "has its sidecar killed"
 )
 
-var rare = []string{dies, losesSession, fallsSilent, closesLease, losesOther}
+var rare = []string{dies, losesSession, fallsSilent, closesLease, losesOther, killsSidecar}
 
 // An act changes a world that is a copy already.
 type act func(l *lock, s *side)
@@ -132,11 +142,15 @@ func (l *lock) steps() (all []step) {
 			do(&next, own)
 			all = append(all, step{fmt.Sprintf("caller %d %s", i+1, what), &next, slices.Contains(rare, what)})
 		}
+		l.ofFaults(s, may)
+		l.ofAnswers(s, may)
+		l.ofRestart(s, may)
+		if s.down {
+			continue
+		}
 		if !s.dead && !s.silent {
 			l.ofCaller(s, may)
 		}
-		l.ofFaults(s, may)
-		l.ofAnswers(s, may)
 		l.ofSidecar(s, may)
 		l.ofSession(s, may)
 	}
@@ -175,6 +189,7 @@ func (l *lock) grant(s *side) {
 
 func (l *lock) answer(s *side, of lease.ID, over lease.Connection) {
 	s.asked++
+	s.shared = s.shared || over == beside && l.kills > 0 // of no use otherwise
 	s.ofLease = s.ofLease || of == 0 && over == beside && l.others
 	told := lease.Event{Kind: lease.Told, Of: of, On: over, For: time.Duration(s.proved-l.now) * tick}
 	if l.bring(s, told) || l.mistake == toldLate {
@@ -235,10 +250,10 @@ func (l *lock) bring(s *side, e lease.Event) (may bool) {
 			may = false
 		case lease.Leave:
 			s.goes = true
-		case lease.Watch:
-			s.watched[effect.On-1] = true
-		case lease.Unwatch:
-			s.watched[effect.On-1] = false
+		case lease.Watch, lease.Unwatch:
+			if effect.On != outOfSight { // of whom nobody hears
+				s.watched[effect.On-1] = effect.Do == lease.Watch
+			}
 		}
 	}
 	return may
@@ -246,7 +261,7 @@ func (l *lock) bring(s *side, e lease.Event) (may bool) {
 
 // says is whether a caller's stream says that it holds the lock.
 func (s *side) says() bool {
-	return !s.knows && !(s.lost && s.stage == ending) && (s.stage == holding || s.stage == ending)
+	return !s.down && !s.knows && !(s.lost && s.stage == ending) && (s.stage == holding || s.stage == ending)
 }
 
 // isSure is whether a caller that counts is sure of it.
@@ -274,7 +289,7 @@ func (l *lock) broken() string {
 func (l *lock) stuck() string {
 	for i := range l.sides {
 		s := &l.sides[i]
-		if s.place != 0 && !s.expired && (s.stage == ending || s.stage == ended) && s.machine.Deadline() == 0 {
+		if s.place != 0 && !s.expired && !s.down && !s.unclaimed && (s.stage == ending || s.stage == ended) && s.machine.Deadline() == 0 {
 			return fmt.Sprintf("the place of caller %d stays, though its request has ended and no caller counts on it", i+1)
 		}
 	}
@@ -291,7 +306,7 @@ func (l *lock) state() string {
 }
 
 func (l *lock) stateAs(order [callers]int) string {
-	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(len(l.places)))
+	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(len(l.places)))
 	for _, p := range l.places {
 		text = append(text, byte(slices.Index(order[:], p.of)), byte(p.token))
 	}
@@ -300,10 +315,11 @@ func (l *lock) stateAs(order [callers]int) string {
 		left := func(until int) byte { return byte(max(0, until-l.now)) }
 		text = append(
 			text, byte(s.request), byte(s.stage), byte(s.place), byte(s.granted), left(s.proved+1), // the ensemble ends it after that
-			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]),
+			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before),
 		)
 		for _, is := range []bool{
 			s.held, s.ofLease, s.first, s.goes, s.lost, s.expired, s.onWay, s.knows, s.dead, s.silent, s.closed, s.gone, s.watched[0], s.watched[1],
+			s.down, s.shared, s.unclaimed,
 		} {
 			if is {
 				text = append(text, 1)

@@ -46,6 +46,9 @@ func (l *lock) ofFaults(s *side, may func(bool, string, act)) {
 		s.dead, s.onWay = true, false
 		l.faulty++
 	})
+	if s.down {
+		return
+	}
 	may(s.stage == holding, fallsSilent, func(l *lock, s *side) {
 		s.silent = true
 		l.bring(s, lease.Event{Kind: lease.Told, Of: s.request, On: ofStream, For: time.Duration(max(0, s.proved-l.now)) * tick})
@@ -64,7 +67,7 @@ func (l *lock) ofFaults(s *side, may func(bool, string, act)) {
 // ofAnswers are those to a caller that asks for how long its hold is valid, or its lease. On its lease's stream the latter counts until the
 // hold's end is handed over, on which it may come before it.
 func (l *lock) ofAnswers(s *side, may func(bool, string, act)) {
-	asks := s.held && s.asked < l.asks && s.proved > l.now && !s.lost && !s.closed
+	asks := s.held && s.asked < l.asks && s.proved > l.now && !s.lost && !s.closed && !s.down
 	told := s.stage == holding || s.stage == ending // or it would be refused, as it is then
 	for i, until := range s.answers {
 		over := lease.Connection(i + 1)
