@@ -58,9 +58,9 @@ func TestPacketsThatAreLostAreSentAgain(t *testing.T) {
 
 func TestWhatPassesALinkThatLosesPacketsIsWhole(t *testing.T) {
 	l, b := open(t, Options{})
-	lossy(t, l, 4)
 	client := dial(t, l)
 	server := b.next(t)
+	lossy(t, l, 4) // from now on: of a connection's first packets, so many may be lost that it is given up
 	for _, end := range []net.Conn{client, server} {
 		end.SetDeadline(time.Now().Add(time.Minute)) // packets are sent again ever later
 	}
