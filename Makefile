@@ -58,7 +58,7 @@ need: ## Install, or else name, what the tests take beyond Go
 	@tools/need git race java python node stubs browser databases image packages
 
 # The targets of lanes, which `make test` runs side by side.
-.PHONY: test-core test-simulation test-ensembles test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
+.PHONY: test-core test-simulation test-ensembles-1 test-ensembles-2 test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
 test-core:
 	go test -race -timeout 20m $$($(LANE) packages core)
 
@@ -68,9 +68,12 @@ test-simulation:
 	go test -timeout 30m ./internal/zookeeper -run 'TheSchedulesCatch|Outlives'
 	go test -race -timeout 30m ./test/simulation
 
-# One package at a time: each starts ensembles, and ends some of their servers.
-test-ensembles:
-	go test -race -p 1 -timeout 60m $$($(LANE) packages ensembles)
+# Two halves, each with one package at a time: each package starts ensembles, and ends some of their servers.
+test-ensembles-1:
+	go test -race -timeout 60m ./internal/zookeeper
+
+test-ensembles-2:
+	go test -race -p 1 -timeout 60m $$($(LANE) packages ensembles | grep -v internal/zookeeper)
 
 # Without the race detector, for which sidecars take several times as long. At night they have it: see chaos.
 test-peers:
@@ -235,7 +238,7 @@ traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage aga
 		-python $(CURDIR)/.cache/python/bin/python -clients Go,Python,TypeScript,Java
 
 .PHONY: schedules
-schedules: ## Play five times as many random schedules on simulated servers as `make test` does; half an hour
+schedules: ## Play ten times as many random schedules on simulated servers as `make test` does; half an hour
 	go test -count=1 -timeout 3h ./test/simulation -seeds 2000 -break-seeds 125 -member-seeds 60
 	go test -race -count=1 -timeout 3h ./test/simulation -seeds 200 -break-seeds 13 -member-seeds 6
 

@@ -2,10 +2,10 @@ package simulation_test
 
 // How many random schedules are played by default: as many as a commit may cost. `make schedules` plays more of them at night.
 const (
-	defaultSeeds   = 400 / oneIn
-	mostReturns    = 60 / oneIn
-	mostElections  = 60 / oneIn
-	mostSemaphores = 60 / oneIn
+	defaultSeeds   = 200 / oneIn
+	mostReturns    = 40 / oneIn
+	mostElections  = 40 / oneIn
+	mostSemaphores = 40 / oneIn
 	breaks         = 25 / oneIn
 	memberships    = 12 / oneIn
 )
