@@ -43,7 +43,7 @@ func TestAShortCampaignShowsNoViolation(t *testing.T) {
 	var out, logged bytes.Buffer
 	code := run(t.Context(), []string{
 		"-sidecar", build(t), "-sleeper", build(t, "-tags=sleeper"), "-profile", fastTicks, "-nemesis", "N1|N5|N10|N21",
-		"-rounds", fmt.Sprint(*rounds), "-out", cmp.Or(os.Getenv("SIDEKEEPER_TEST_LOGS"), t.TempDir()),
+		"-rounds", fmt.Sprint(*rounds), "-out", cmp.Or(os.Getenv("KEEP_TEST_LOGS"), t.TempDir()),
 	}, &out, &logged)
 	t.Logf("%s\n%s", &logged, &out)
 	switch {

@@ -77,7 +77,7 @@ func ensembleOf(t *testing.T, tick time.Duration) *ensemble.Ensemble {
 	e := shared.Ensemble
 	t.Cleanup(func() {
 		repair(t, e)
-		if folder := os.Getenv("SIDEKEEPER_TEST_LOGS"); folder != "" && t.Failed() {
+		if folder := os.Getenv("KEEP_TEST_LOGS"); folder != "" && t.Failed() {
 			keepLogs(t, e, folder)
 		}
 	})

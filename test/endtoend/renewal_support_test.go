@@ -112,7 +112,7 @@ func (r *renewal) startServers(t *testing.T, count int) {
 	})
 	must(t, err)
 	t.Cleanup(func() {
-		if folder := os.Getenv("SIDEKEEPER_TEST_LOGS"); folder != "" && t.Failed() {
+		if folder := os.Getenv("KEEP_TEST_LOGS"); folder != "" && t.Failed() {
 			keepLogs(t, r.ensemble, folder)
 		}
 		r.ensemble.Close()

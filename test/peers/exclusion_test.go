@@ -207,10 +207,10 @@ func judge(t *testing.T, holds []hold, folder string, killed ...string) {
 	}
 }
 
-// keep copies what the contenders noted to where SIDEKEEPER_TEST_LOGS says.
+// keep copies what the contenders noted to where KEEP_TEST_LOGS says.
 func keep(t *testing.T, folder string) {
 	t.Helper()
-	if to := os.Getenv("SIDEKEEPER_TEST_LOGS"); to != "" {
+	if to := os.Getenv("KEEP_TEST_LOGS"); to != "" {
 		must(t, os.CopyFS(filepath.Join(to, filepath.Base(filepath.Dir(folder))), os.DirFS(folder)))
 	}
 }
