@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -103,4 +104,27 @@ func TestRandomWalksFindAPlantedMistake(t *testing.T) {
 		}
 	}
 	t.Error("no walk finds what is told too late")
+}
+
+// What a machine does, and what it has written down, depends on nothing but what it is brought.
+func TestTheSameSeedIsTheSameTrace(t *testing.T) {
+	t.Parallel()
+	trace := func(seed uint64) []byte {
+		var written []byte
+		dice := rand.New(rand.NewPCG(seed, 2))
+		walk(newLock(bounds{
+			carried: [callers]bool{true, seed%2 == 0}, ticks: 8, places: 6, asks: 3, faults: 2, kills: 2, others: true, written: &written,
+		}), dice, 200)
+		return written
+	}
+	length := 0
+	for seed := range uint64(400) {
+		once, again := trace(seed), trace(seed)
+		if length += len(once); !bytes.Equal(once, again) {
+			t.Fatalf("seed %d: got\n%s, and then\n%s", seed, once, again)
+		}
+	}
+	if length < 1_000_000 {
+		t.Errorf("%d bytes are too little to show anything", length)
+	}
 }

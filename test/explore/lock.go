@@ -31,6 +31,7 @@ type bounds struct {
 	asks    int           // how often a caller asks for how long, of one hold
 	faults  int           // how often one dies, falls silent or closes its lease
 	kills   int           // how often a sidecar's process is killed, and another one comes in its place
+	written *[]byte       // where all is written that machines have done; nil for nowhere
 	others  bool          // another process of each caller's asks over the second connection; if not, it does so itself, over a new one each time
 }
 
@@ -245,6 +246,9 @@ func (l *lock) at() lease.Instant { return lease.Instant(time.Duration(l.now) * 
 func (l *lock) bring(s *side, e lease.Event) (may bool) {
 	may = true
 	for _, effect := range s.machine.Step(l.at(), e, nil) {
+		if l.written != nil {
+			*l.written = fmt.Appendln(*l.written, s.number, e, effect)
+		}
 		switch effect.Do {
 		case lease.Refuse:
 			may = false
