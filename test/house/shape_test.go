@@ -1,6 +1,9 @@
 package house
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path"
 	"slices"
 	"strings"
@@ -40,5 +43,37 @@ func TestNoFileIsTooLong(t *testing.T) {
 		if lines, most := file.lines(), max(longest, longer[file.path]); lines > most {
 			t.Errorf("%s has %d lines, more than %d: it holds two things", file.path, lines, most)
 		}
+	}
+}
+
+// mostCases is how many things a select of the core may wait for. One that waits for more decides by chance which of them comes first.
+const mostCases = 8
+
+func TestNoSelectWaitsForTooMuch(t *testing.T) {
+	t.Parallel()
+
+	found := 0
+	for _, file := range files(t, ".go") {
+		if file.isTest() || !strings.HasPrefix(file.path, "service/") && !strings.HasPrefix(file.path, "recipes/") {
+			continue
+		}
+
+		positions := token.NewFileSet()
+		parsed, err := parser.ParseFile(positions, file.path, file.text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			if waits, is := node.(*ast.SelectStmt); is {
+				found++
+				if cases := len(waits.Body.List); cases > mostCases {
+					t.Errorf("%v: %d cases, more than %d", positions.Position(waits.Pos()), cases, mostCases)
+				}
+			}
+			return true
+		})
+	}
+	if found == 0 {
+		t.Error("there is no select")
 	}
 }
