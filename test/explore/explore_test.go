@@ -17,9 +17,9 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		length  int // of the trace
 		last    string
 	}{
-		{deletedFirst, "while another one's does", 8, "caller 2 is granted the lock"},
-		{grantedUnproved, "while another one's does", 10, "caller 2 is granted the lock"},
-		{toldLate, "while another one's does", 11, "caller 2 is granted the lock"},
+		{deletedFirst, "NoStreamHoldsWhatIsGone", 5, "caller 1 has its place deleted"},
+		{grantedUnproved, "NoStreamHoldsWhatIsGone", 7, "caller 1 has its session ended by the ensemble"},
+		{toldLate, "NobodyCountsOnWhatIsGone", 8, "caller 1 has its place deleted"},
 		{twoPlaces, "a request has two places", 2, "caller 1 has a second place made"},
 	} {
 		for _, carried := range []bool{true, false} {
@@ -42,7 +42,7 @@ func TestARestartThatForgetsWhoWasToldIsFound(t *testing.T) {
 	t.Parallel()
 	found := explore(newLock(bounds{mistake: forgotten, carried: [callers]bool{true, true}, ticks: 1, places: 2, kills: 1}), 1_000_000)
 	t.Log(found.told())
-	if !strings.Contains(found.broken, "its caller is sure of it") || len(found.trace) != 11 {
+	if !strings.Contains(found.broken, "NobodyCountsOnWhatIsGone") || len(found.trace) != 8 {
 		t.Errorf("got %q in %d steps", found.broken, len(found.trace))
 	}
 }

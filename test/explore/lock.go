@@ -182,7 +182,7 @@ func (l *lock) grant(s *side) {
 	s.stage, s.granted, s.held, s.knows = holding, s.place, true, s.dead
 	for i := range l.sides {
 		if other := &l.sides[i]; other.granted > s.granted {
-			l.wrong = "a token is smaller than one that was granted before it"
+			l.wrong = "TokensGrow: a token is smaller than one that was granted before it"
 		}
 	}
 	l.bring(s, lease.Event{Kind: lease.Granted, Of: s.request, Token: int64(s.place)})
@@ -271,15 +271,26 @@ func (s *side) says() bool {
 // isSure is whether a caller that counts is sure of it.
 func (l *lock) isSure(s *side) bool { return max(s.counts[0], s.counts[1]) > l.now }
 
+// broken names the promises as docs/guarantees.md does.
 func (l *lock) broken() string {
 	a, b := &l.sides[0], &l.sides[1]
 	switch {
 	case l.wrong != "":
 		return l.wrong
 	case l.isSure(a) && l.isSure(b):
-		return "two callers are sure of the lock"
+		return "OneCallerIsSure: two callers are sure of the lock"
 	case a.says() && (b.says() || l.isSure(b)), b.says() && l.isSure(a):
-		return "one caller's stream says that it holds the lock, while another one's does or its caller is sure of it"
+		return "OneStreamHolds: one caller's stream says that it holds the lock, while another one's does or its caller is sure of it"
+	}
+	for i := range l.sides {
+		s := &l.sides[i]
+		stands := slices.Contains(l.places, place{s.number, s.granted})
+		switch {
+		case l.isSure(s) && !stands:
+			return "NobodyCountsOnWhatIsGone: a caller is sure of a lock whose place is gone"
+		case s.says() && !stands:
+			return "NoStreamHoldsWhatIsGone: a caller's stream says that it holds a lock whose place is gone"
+		}
 	}
 	for i, one := range l.places {
 		if slices.ContainsFunc(l.places[:i], func(p place) bool { return p.of == one.of }) && l.sides[one.of].stage == waiting {
@@ -294,7 +305,7 @@ func (l *lock) stuck() string {
 	for i := range l.sides {
 		s := &l.sides[i]
 		if s.place != 0 && !s.expired && !s.down && !s.unclaimed && (s.stage == ending || s.stage == ended) && s.machine.Deadline() == 0 {
-			return fmt.Sprintf("the place of caller %d stays, though its request has ended and no caller counts on it", i+1)
+			return fmt.Sprintf("GivenUpPlacesGo: the place of caller %d stays, though its request has ended and no caller counts on it", i+1)
 		}
 	}
 	return ""
