@@ -214,20 +214,20 @@ var planned = []Mutant{
 	{
 		ID: "E5", Bug: "on the stream of a lease, the end of a lock is told after its place was given up",
 		Catchers: []Catcher{{
-			Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does",
+			Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "WhatIsGone",
 		}},
 	},
 	{
 		ID: "E6", Bug: "on the stream of a lease, what is checked while a lock ends, and told before its end, is not waited for",
 		Catchers: []Catcher{
 			{Package: "service", Test: "TestWhatIsCheckedWhileAHoldEndsIsWaitedFor", Complaint: "its caller may count on it"},
-			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does"},
+			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "WhatIsGone"},
 		},
 	},
 	{
 		ID: "E7", Bug: "a caller whose stream goes on counts no more once a connection is closed over which it had asked",
 		Catchers: []Catcher{
-			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "while another one's does"},
+			{Package: "test/explore", Test: "TestEveryOrderOfASmallWorldKeepsWhatIsPromised", Complaint: "WhatIsGone"},
 			{Package: "internal/lease", Test: "TestTheMachineDecidesAsTheGoroutinesDid", Complaint: "; want false"},
 		},
 	},
