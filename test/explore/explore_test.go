@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// fewStates are those of a world that is exhausted in seconds.
+const fewStates = 220_000
+
 // Each planted mistake is found, by the shortest way, which a person can read.
 func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Parallel()
@@ -48,7 +51,7 @@ func TestARestartThatForgetsWhoWasToldIsFound(t *testing.T) {
 }
 
 // What ships keeps its promises in every order of each of these small worlds. Together they are what a minute exhausts on two cores.
-// TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes further, and exhausts nothing.
+// TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes further, and exhausts nothing. With -short it is the smaller worlds.
 func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	both, neither, oneOfEach := [callers]bool{true, true}, [callers]bool{}, [callers]bool{true}
@@ -66,6 +69,9 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"a restart", bounds{carried: both, ticks: 1, places: 2, asks: 1, kills: 1}, 151_476},
 		{"a restart, with other processes", bounds{carried: oneOfEach, ticks: 1, places: 2, asks: 1, kills: 1, others: true}, 585_538},
 	} {
+		if testing.Short() && c.states > fewStates {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			found := explore(newLock(c.bounds), 2_000_000)
@@ -80,7 +86,11 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 // A larger world is walked through at random.
 func TestRandomWalksThroughALargerWorldKeepWhatIsPromised(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(5000) {
+	walks := uint64(5000)
+	if testing.Short() {
+		walks /= 10
+	}
+	for seed := range walks {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		carried := [callers]bool{dice.IntN(2) == 0, dice.IntN(2) == 0}
 		world := newLock(bounds{

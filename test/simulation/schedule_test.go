@@ -36,7 +36,7 @@ const theSchedules = "TestNobodyHoldsBesideAnotherWhateverFails"
 
 func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	if testing.Short() {
-		*seeds = atMost(100)
+		*seeds = atMost(defaultSeeds)
 	}
 	if *step == 0 && *seeds > 1 && *recorded == "" {
 		spread(t, uint64(runtime.NumCPU()))
@@ -61,8 +61,11 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	}
 }
 
-// atMost bounds how many random schedules are run, unless -seeds says how many.
+// atMost bounds how many random schedules are run, unless -seeds says how many. With -short it is a quarter.
 func atMost(most uint64) uint64 {
+	if testing.Short() {
+		most = (most + 3) / 4
+	}
 	run := min(*seeds, most)
 	flag.Visit(func(given *flag.Flag) {
 		if given.Name == "seeds" {
