@@ -19,7 +19,7 @@ import (
 type stepwise struct {
 	grpc.ServerStream
 
-	ctx  context.Context //nolint:containedctx // of the stream
+	ctx  context.Context // of the stream
 	take chan struct{}
 	got  []string
 }

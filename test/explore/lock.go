@@ -283,19 +283,27 @@ func (l *lock) broken() string {
 		return "OneStreamHolds: one caller's stream says that it holds the lock, while another one's does or its caller is sure of it"
 	}
 	for i := range l.sides {
-		s := &l.sides[i]
-		stands := slices.Contains(l.places, place{s.number, s.granted})
-		switch {
-		case l.isSure(s) && !stands:
-			return "NobodyCountsOnWhatIsGone: a caller is sure of a lock whose place is gone"
-		case s.says() && !stands:
-			return "NoStreamHoldsWhatIsGone: a caller's stream says that it holds a lock whose place is gone"
+		if broken := l.countsOnNothing(&l.sides[i]); broken != "" {
+			return broken
 		}
 	}
 	for i, one := range l.places {
 		if slices.ContainsFunc(l.places[:i], func(p place) bool { return p.of == one.of }) && l.sides[one.of].stage == waiting {
 			return "a request has two places"
 		}
+	}
+	return ""
+}
+
+// countsOnNothing is what a side breaks that counts on a place that is gone.
+func (l *lock) countsOnNothing(s *side) string {
+	switch {
+	case slices.Contains(l.places, place{s.number, s.granted}):
+		return ""
+	case l.isSure(s):
+		return "NobodyCountsOnWhatIsGone: a caller is sure of a lock whose place is gone"
+	case s.says():
+		return "NoStreamHoldsWhatIsGone: a caller's stream says that it holds a lock whose place is gone"
 	}
 	return ""
 }

@@ -20,16 +20,21 @@ func (l *lock) ofRestart(s *side, may func(bool, string, act)) {
 		s.down, s.before, s.machine, s.watched = true, s.proved, lease.Machine{}, [2]bool{}
 		s.first, s.goes, s.onWay, s.unclaimed = false, false, false, false
 	})
-	may(s.down && !s.dead && !s.silent && !s.expired, "comes back to its lease", (*lock).comeBack)
-	may(s.down && !s.expired && s.proved < l.now, "has its session ended, to which no process has come back", func(l *lock, s *side) {
-		s.lost, s.expired = true, true
-		l.remove(func(p place) bool { return p.of == s.number })
-	})
+	l.ofAbsence(s, may)
 	free := !s.shared || s.before <= l.now
 	may(s.unclaimed && !s.down && free, "has the place deleted that it did not claim", func(l *lock, s *side) {
 		l.remove(func(p place) bool { return p.of == s.number && p.token == s.place })
 		s.unclaimed, s.place = false, 0
 		s.rest()
+	})
+}
+
+// ofAbsence are how the time ends in which a caller has no sidecar.
+func (l *lock) ofAbsence(s *side, may func(bool, string, act)) {
+	may(s.down && !s.dead && !s.silent && !s.expired, "comes back to its lease", (*lock).comeBack)
+	may(s.down && !s.expired && s.proved < l.now, "has its session ended, to which no process has come back", func(l *lock, s *side) {
+		s.lost, s.expired = true, true
+		l.remove(func(p place) bool { return p.of == s.number })
 	})
 }
 

@@ -25,7 +25,9 @@ var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
-		folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/outbox", "internal/trace"},
+		folder: "service", ours: []string{
+			"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/outbox", "internal/trace",
+		},
 		closed: zooKeeper,
 	},
 	{
