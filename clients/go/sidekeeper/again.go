@@ -66,7 +66,7 @@ func (c *Client) throughAbsence(
 		until = time.Now().Add(*wait)
 	}
 	for {
-		heard, err := attempt(wait)
+		heard, err := lease.whenValid(ctx, what, func() (bool, error) { return attempt(wait) })
 		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
 			return err
 		}

@@ -78,14 +78,29 @@ func (c *Client) checkLeases(ctx context.Context, ids []string) ([]answer, error
 	}
 	answers := make([]answer, 0, len(ids))
 	for m, validity := range asked {
-		select {
-		case validFor := <-validity:
-			answers = append(answers, answer{id: m.lease.id, validFor: validFor})
-		case <-m.done:
-			answers = append(answers, answer{id: m.lease.id, end: m.lease.why()})
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if a, answered := m.answered(ctx, validity); answered {
+			answers = append(answers, a)
 		}
 	}
-	return answers, nil
+	if len(answers) == 0 && len(asked) > 0 {
+		return nil, context.Cause(ctx)
+	}
+	return answers, nil // one that is silent keeps the others from nothing
+}
+
+// answered is what was answered before ctx's end, if anything was.
+func (m *multiplex) answered(ctx context.Context, validity <-chan time.Duration) (a answer, answered bool) {
+	select {
+	case validFor := <-validity:
+		return answer{id: m.lease.id, validFor: validFor}, true
+	case <-m.done:
+		return answer{id: m.lease.id, end: m.lease.why()}, true
+	case <-ctx.Done():
+	}
+	select { // of an answer and the end, the one above takes either
+	case validFor := <-validity:
+		return answer{id: m.lease.id, validFor: validFor}, true
+	default:
+		return answer{}, false
+	}
 }

@@ -23,6 +23,7 @@ type claim struct {
 	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
 	finish    context.CancelCauseFunc
 	parent    *claim             // whose validity it shares; nil if it has its own
+	carries   func() bool        // for a lease, whether its stream carries anything, or is broken; nil for others
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
 	heard     atomic.Bool        // that the stream has said anything
@@ -34,6 +35,7 @@ type claim struct {
 	asked     time.Duration      // when the question behind the newest answer was sent
 	until     time.Duration      // when the validity runs out
 	callbacks map[*func()]func() // what is called when it ends
+	standing  map[*claim]bool    // the claims that end with it
 }
 
 // newClaim makes a claim and the context of its stream. Both keep the values of ctx and neither its end nor its
@@ -74,10 +76,30 @@ func (c *claim) ValidFor() time.Duration {
 	}
 	_, until := c.proof()
 	left := until - c.clock.now()
-	if left <= 0 && until != 0 { // it has begun
+	if left <= 0 && until != 0 && c.isOutlived() { // it has begun
 		c.lose(outlived())
 	}
 	return max(left, 0)
+}
+
+// isOutlived says whether the clock ends the claim: its validity is over, and somebody counts on it. Nobody counts on a lease on which nothing
+// stands. Whoever starts something on a lease sees first that it is valid, so here the clock is read last.
+func (c *claim) isOutlived() bool {
+	counted := c.carries == nil || c.carries() || c.isStoodOn()
+	_, until := c.proof()
+	return counted && until <= c.clock.now()
+}
+
+// isStoodOn says whether another claim ends with this one.
+func (c *claim) isStoodOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.standing {
+		if other.context.Err() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ValidUntil is when ValidFor will be 0, if the sidecar is not heard of again. It is for people and logs: the clock

@@ -41,7 +41,9 @@ func (h *heldStream) begin(ctx context.Context, c *Client) error {
 		err = h.keeper.begin(h.claim.id, h.claim)
 	}
 	if err == nil && h.keeper == nil {
-		h.claim.Valid() // which ends what it counts on when that has run out
+		if !h.claim.Valid() && h.claim.parent.context.Err() == nil { // or it ends with what it counts on
+			h.claim.lose(outlived())
+		}
 		err = context.Cause(h.claim.context)
 	}
 	if err == nil && !stopWaiting() {
@@ -113,7 +115,19 @@ func single[Event any](call func() (grpc.ServerStreamingClient[Event], error), h
 
 // standOn has the claim end by callback when the other one does, before the sidecar learns of it.
 func (c *claim) standOn(other *claim, callback func()) {
-	context.AfterFunc(c.context, other.onEnd(callback))
+	other.mu.Lock()
+	if other.standing == nil {
+		other.standing = map[*claim]bool{}
+	}
+	other.standing[c] = true
+	other.mu.Unlock()
+	remove := other.onEnd(callback)
+	context.AfterFunc(c.context, func() {
+		remove()
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		delete(other.standing, c)
+	})
 }
 
 // giveUp ends the claim by the caller's own wish: for the caller at once, then for the sidecar, which ask asks for it; nil, the end of the

@@ -17,6 +17,8 @@ const (
 	never = time.Duration(math.MaxInt64)
 	// pauseAfterFailure is how long a keeper lets pass after a question that was not answered.
 	pauseAfterFailure = 250 * time.Millisecond
+	// shortestPause is the least that passes between two questions.
+	shortestPause = 50 * time.Millisecond
 	// shortestTimeout is the least that an answer is waited for before it is given up and asked for anew.
 	shortestTimeout = 100 * time.Millisecond
 )
@@ -116,9 +118,11 @@ func (k *keeper) endExpired(ctx context.Context) {
 	k.loop(ctx, k.news[0], func() time.Duration {
 		earliest := never
 		for _, c := range k.kept() {
-			if _, until := c.proof(); until <= k.clock.now() {
-				c.lose(outlived())
-			} else if c.context.Err() == nil {
+			_, until := c.proof()
+			if c.ValidFor() == 0 { // which ends it if anybody counts on it
+				until = k.clock.now() + longestNap
+			}
+			if c.context.Err() == nil {
 				earliest = min(earliest, until)
 			}
 		}
@@ -158,21 +162,26 @@ func (k *keeper) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 	return k.clock.alarm(at)
 }
 
-// nextQuestion says when to ask, and how much is left then of the claim that has least.
+// nextQuestion says when to ask, and how much is left then of the claim that has least and is valid: a second, if none has less.
 func (k *keeper) nextQuestion(claims map[string]*claim) (due, shortest time.Duration) {
 	due, shortest = never, never
 	for _, c := range claims {
 		asked, until := c.proof()
 		due = min(due, asked+askInterval(until-asked))
-		shortest = min(shortest, until-k.clock.now())
+		if left := until - k.clock.now(); left > 0 {
+			shortest = min(shortest, left)
+		}
+	}
+	if shortest == never {
+		shortest = time.Second
 	}
 	return max(due, k.resting), shortest
 }
 
 // askInterval is how long to let pass between two questions: a quarter of the validity told, and a second at
-// least where that leaves half of it.
+// least where that leaves half of it. A lease whose validity is over is asked for all the same.
 func askInterval(validity time.Duration) time.Duration {
-	return max(validity/4, min(time.Second, validity/2))
+	return max(validity/4, min(time.Second, validity/2), shortestPause)
 }
 
 // question asks for all claims at once. An answer is waited for while half of the shortest validity passes: then a
@@ -188,6 +197,7 @@ func (k *keeper) question(ctx context.Context, claims map[string]*claim, shortes
 		return
 	}
 	k.take(claims, sent, answers)
+	signal(k.news[0]) // of a lease that is valid again
 }
 
 func (k *keeper) take(claims map[string]*claim, sent time.Duration, answers []answer) {

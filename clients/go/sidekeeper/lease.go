@@ -24,7 +24,8 @@ type LeaseOptions struct {
 }
 
 // A Lease owns what is acquired in its name: when it ends, all of that is given up at once. Its holder must Close it,
-// also after it was lost.
+// also after it was lost. While nothing stands on it, it is not lost when its validity runs out, as after a pause of the process. Then Valid is
+// false until the sidecar answers again, and Err is nil.
 type Lease struct {
 	*claim
 	client    *Client
@@ -56,6 +57,7 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 		lease: l, news: make(chan struct{}, 1), done: make(chan struct{}),
 		requests: map[uint64]*request{}, pending: map[uint64]bool{}, checks: map[uint64]chan time.Duration{},
 	}
+	claim.carries = l.multiplex.carriesAnything
 	stream := heldStream{
 		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait, kept: options.kept,
 		open: func() (func() error, error) { return l.multiplex.open(streaming, options) },
@@ -79,6 +81,22 @@ func (c *Client) openOwn(ctx context.Context, what string, wait **time.Duration,
 
 // isHeard says whether the sidecar has said anything of the lease, if there is one.
 func (l *Lease) isHeard() bool { return l != nil && l.heard.Load() }
+
+// whenValid makes an attempt at something, what, when the lease to stand on, if there is one, is valid or has ended. While nothing stands on it,
+// it may be neither: then the keeper goes on asking.
+func (l *Lease) whenValid(ctx context.Context, what string, attempt func() (heard bool, err error)) (heard bool, err error) {
+	if l == nil || l.Valid() {
+		return attempt()
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, answerTime, errSilent)
+	defer cancel()
+	for !l.Valid() && l.context.Err() == nil {
+		if err := rest(waiting, shortestPause); err != nil {
+			return false, fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return attempt()
+}
 
 // dropUnused ends a lease that was opened for one thing alone, what, if err says why that has not begun. It returns err or, if the lease
 // ended first, what says that another attempt may succeed: nothing was the caller's yet.

@@ -84,12 +84,155 @@ func TestAFrozenSidecarLosesTheLease(t *testing.T) {
 	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
+	holdWith(t, client, server, lease)
 	clock.Advance(5 * time.Second)
 	receive(t, lease.Done())
 	if !errors.Is(lease.Err(), sidekeeper.ErrLeaseLost) {
 		t.Error(lease.Err())
 	}
 	call.AwaitGone()
+}
+
+// gated lets the sidecar answer each Check of a lease when the gate is open.
+func gated(server *scripted.Server) (shut func() (open func())) {
+	var gate atomic.Pointer[chan struct{}]
+	shut = func() func() {
+		closed := make(chan struct{})
+		gate.Store(&closed)
+		return func() { close(closed) }
+	}
+	shut()()
+	server.CheckLease = func(ctx context.Context, _ *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		select {
+		case <-*gate.Load():
+			return &leasev1.CheckResponse{ValidFor: durationpb.New(time.Minute)}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return shut
+}
+
+// The ensemble keeps it. What is started on it waits until that is said again.
+func TestALeaseOnWhichNothingStandsIsNotLostWhenItsValidityRunsOut(t *testing.T) {
+	server := scripted.Start(t)
+	shut := gated(server)
+	clock := sidekeeper.NewSuspendedClock()
+	client := dialWith(t, server, sidekeeper.WithSuspendedClock(clock))
+	lease, _ := open(t, client, server)
+	for range 2 {
+		answer := shut()
+		clock.Sleep(time.Hour)
+		result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease})
+		select {
+		case <-lease.Done():
+			t.Fatal(lease.Err())
+		case got := <-result:
+			t.Fatalf("an acquire returned %v, %v before the lease was valid", got.lock, got.err)
+		case <-time.After(700 * time.Millisecond): // in which the keeper looks and asks again
+		}
+		if lease.Valid() || lease.ValidFor() != 0 || lease.Err() != nil {
+			t.Errorf("valid for %v, %v", lease.ValidFor(), lease.Err())
+		}
+		answer()
+		server.NextAcquire().Grant(7)
+		got := receive(t, result)
+		if got.err != nil || !got.lock.Valid() || !lease.Valid() {
+			t.Fatal(got.err)
+		}
+		if err := got.lock.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	lock := holdWith(t, client, server, lease)
+	shut()
+	clock.Sleep(time.Hour)
+	receive(t, lock.Done())
+	if lock.Valid() || !errors.Is(lock.Err(), sidekeeper.ErrLeaseLost) || !errors.Is(lease.Err(), sidekeeper.ErrLeaseLost) {
+		t.Error(lock.Err(), lease.Err())
+	}
+}
+
+func TestWhatIsStartedOnALeaseThatIsNotValidFailsWhenNobodySaysThatItIs(t *testing.T) {
+	server := scripted.Start(t)
+	shut := gated(server)
+	clock := sidekeeper.NewSuspendedClock()
+	client := dialWith(t, server, sidekeeper.WithSuspendedClock(clock))
+	lease, _ := open(t, client, server)
+	shut()
+	clock.Sleep(time.Hour)
+	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease, Wait: new(time.Duration)})
+	want(t, receive(t, result).err, "lock orders: Unavailable: the sidecar does not answer: it may be frozen, or its ensemble away")
+	if lease.Err() != nil {
+		t.Error(lease.Err())
+	}
+}
+
+// The place of a lock that is released is not gone yet: whoever waits for that is told of the end of the lease.
+func TestALeaseIsLostOnWhichAReleaseIsUnderWay(t *testing.T) {
+	server := scripted.Start(t)
+	answerOnce(server, 5*time.Second)
+	client, clock := dial(t, server)
+	lease, call := open(t, client, server)
+	lock := holdWith(t, client, server, lease)
+	call.HoldStops()
+	released := make(chan error, 1)
+	go func() { released <- lock.Release(context.Background()) }()
+	receive(t, call.Stops)
+	clock.Advance(5 * time.Second)
+	receive(t, lease.Done())
+	if err := receive(t, released); !errors.Is(err, sidekeeper.ErrLost) || !errors.Is(lease.Err(), sidekeeper.ErrLeaseLost) {
+		t.Error(err, lease.Err())
+	}
+}
+
+// Its validity is that of the lease, and its stream is another one.
+func TestAMemberOnALeaseOfAnotherClientIsLostWhenTheValidityOfThatRunsOut(t *testing.T) {
+	server := scripted.Start(t)
+	answerOnce(server, 5*time.Second)
+	client, clock := dial(t, server)
+	other, _ := dial(t, server)
+	lease, _ := open(t, client, server)
+	result := joining(t.Context(), other, sidekeeper.JoinOptions{Lease: lease})
+	server.Groups.NextJoin().Admit(1)
+	got := receive(t, result)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	clock.Advance(5 * time.Second)
+	receive(t, got.membership.Done())
+	if !errors.Is(got.membership.Err(), sidekeeper.ErrLeaseLost) || !errors.Is(lease.Err(), sidekeeper.ErrLeaseLost) {
+		t.Error(got.membership.Err(), lease.Err())
+	}
+}
+
+func TestALeaseWhoseStreamIsSilentKeepsTheOthersOfItsClientFromNothing(t *testing.T) {
+	server := scripted.Start(t)
+	var silent atomic.Bool
+	server.CheckLease = func(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		if silent.Load() && request.GetLeaseId() == leaseID {
+			return scripted.Frozen[leasev1.CheckRequest, leasev1.CheckResponse](ctx, request)
+		}
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(time.Second)}, nil
+	}
+	client := dialWith(t, server)
+	open(t, client, server)
+	opening := make(chan *sidekeeper.Lease, 1)
+	go func() {
+		lease, err := client.OpenLease(t.Context(), sidekeeper.LeaseOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		opening <- lease
+	}()
+	server.NextOpen().Accept("other")
+	lock := holdWith(t, client, server, receive(t, opening))
+	silent.Store(true)
+	select {
+	case <-lock.Done():
+		t.Error(lock.Err())
+	case <-time.After(3 * time.Second):
+	}
 }
 
 func TestALeaseThatCheckCallsEndedIsLost(t *testing.T) {
@@ -169,6 +312,7 @@ func TestTheSidecarDoesNotSeeALeaseEndBeforeAllThatStandsOnItHasEnded(t *testing
 	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
+	holdWith(t, client, server, lease)
 	ending, goOn := make(chan struct{}), make(chan struct{})
 	sidekeeper.OnEnd(lease, func() {
 		close(ending)

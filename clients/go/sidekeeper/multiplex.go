@@ -24,6 +24,7 @@ type multiplex struct {
 	done      chan struct{} // closed when the stream is not read any more
 
 	mu       sync.Mutex
+	broken   bool   // until another stream has resumed the lease
 	last     uint64 // id given to a request or a check
 	unsent   []*leasev1.MultiplexRequest
 	closing  bool // nothing is sent any more when all that is unsent was

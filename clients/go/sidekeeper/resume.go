@@ -27,6 +27,7 @@ func (m *multiplex) mayResume(err error) bool {
 // were told, and no longer than that: if it runs out, the claim ends, and with it the attempts. broken is why the stream before has ended.
 func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 	m.lease.suspended.Store(true)
+	m.noteBreak(true)
 	m.noteStops()
 	for last := time.Duration(0); m.lease.Valid(); {
 		if now := m.lease.clock.now(); last == 0 || now >= last+time.Second {
@@ -40,6 +41,7 @@ func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 		}
 		switch {
 		case err == nil:
+			m.noteBreak(false)
 			m.lease.resume(nil)
 			m.tellHolders(func(r *request) { r.resumed() })
 			return message, nil
@@ -54,6 +56,19 @@ func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 		m.lease.client.connection.ResetConnectBackoff()
 	}
 	return nil, broken
+}
+
+// carriesAnything says whether the lease's clock counts: a request has not ended, or not been acknowledged, or the stream is broken.
+func (m *multiplex) carriesAnything() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broken || len(m.requests) > 0 || len(m.pending) > 0
+}
+
+func (m *multiplex) noteBreak(broken bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = broken
 }
 
 // noteStops notes whose place may be gone unseen, when a stream has broken over which the sidecar was asked to give it up.

@@ -137,6 +137,18 @@ func TestALeaseIsLostWhenItsValidityRunsOutBeforeItIsResumed(t *testing.T) {
 	silent.AwaitGone()
 }
 
+func TestALeaseOnWhichNothingStandsIsLostWhenItsValidityRunsOutBeforeItIsResumed(t *testing.T) {
+	server := scripted.StartOnSocket(t)
+	answerOnce(server, 5*time.Second)
+	client, clock := dial(t, server)
+	lease, call := openResumable(t, client, server)
+	call.End(errBroken)
+	silent := server.NextOpen()
+	clock.Advance(5 * time.Second)
+	receive(t, lease.Done())
+	silent.AwaitGone()
+}
+
 func TestALockThatIsReleasedWhileItsLeaseIsAwayIsGoneWhenReleaseReturns(t *testing.T) {
 	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)
