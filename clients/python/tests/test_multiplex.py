@@ -17,10 +17,20 @@ import sidekeeper
 from sidekeeper import aio
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
+from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
 
 LEASE, HOLD = "1" * 32, "0" * 32
 
 Answers = queue.SimpleQueue[lease_pb2.MultiplexResponse | None]
+
+
+class Members(membership_pb2_grpc.MembershipServiceServicer):  # type: ignore[misc]
+    """Lets join who asks."""
+
+    def Join(self, request: Any, context: Any) -> Iterator[Any]:  # noqa: N802
+        yield membership_pb2.JoinResponse(joined=membership_pb2.Joined(incarnation=1))
+        while context.is_active():
+            time.sleep(0.01)
 
 
 class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServicer):  # type: ignore[misc]
@@ -30,6 +40,7 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
         self.said: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.answers: Answers = queue.SimpleQueue()
         """Of the newest stream."""
+        self.lease_id = LEASE
         self.checking = True
         self.validity = 0.6
         """What a check is answered with, in seconds."""
@@ -95,7 +106,7 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
                 self.said.put(f"stop {request.stop.request_id}")
 
     def open(self) -> None:
-        opened = lease_pb2.Opened(lease_id=LEASE, resumable=self.resumable)
+        opened = lease_pb2.Opened(lease_id=self.lease_id, resumable=self.resumable)
         self.answers.put(lease_pb2.MultiplexResponse(opened=opened))
 
     def break_stream(self) -> None:
@@ -131,6 +142,7 @@ def played(directory: Path) -> Iterator[tuple[Played, str]]:
     server = grpc.server(futures.ThreadPoolExecutor(4))
     lease_pb2_grpc.add_LeaseServiceServicer_to_server(sidecar, server)
     lock_pb2_grpc.add_LockServiceServicer_to_server(sidecar, server)
+    membership_pb2_grpc.add_MembershipServiceServicer_to_server(Members(), server)
     address = f"unix://{directory}/played.sock"
     server.add_insecure_port(address)
     sidecar.tcp_address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
@@ -180,6 +192,74 @@ async def test_a_lease_that_nobody_confirms_on_its_stream_ends_with_all_its_lock
         await asyncio.wait_for(lock.wait_ended(), 10)
         assert not lease.valid
         assert isinstance(lock.error and lock.error.cause, sidekeeper.LeaseLostError)
+
+
+async def test_a_lease_on_which_nothing_stands_is_not_lost_when_its_validity_runs_out(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lease = await client.open_lease()
+        for _ in range(2):
+            sidecar.checking = False
+            await asyncio.sleep(2 * sidecar.validity)
+            waiting = asyncio.create_task(client.acquire("orders", lease=lease))
+            await asyncio.sleep(0.5)  # in which the lease is looked at, and asked about
+            assert (lease.valid, lease.valid_for, lease.error) == (False, 0, None)
+            assert sidecar.said.empty()
+            sidecar.checking = True
+            lock = await asyncio.wait_for(waiting, 10)
+            assert lock.valid
+            assert (await said(sidecar)).startswith("start ")
+            await lock.release()
+            assert (await said(sidecar)).startswith("stop ")
+        lock = await client.acquire("orders", lease=lease)
+        sidecar.checking = False
+        await asyncio.wait_for(lease.wait_ended(), 10)
+        for held in (lease, lock):
+            assert isinstance(held.error and held.error.cause, sidekeeper.LeaseLostError)
+
+
+async def test_what_is_started_on_a_lease_that_is_not_valid_fails_when_nobody_says_that_it_is(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lease = await client.open_lease()
+        sidecar.checking = False
+        await asyncio.sleep(2 * sidecar.validity)
+        with pytest.raises(sidekeeper.SidekeeperError, match="does not answer"):
+            await client.acquire("orders", lease=lease, wait=0)
+        assert lease.error is None
+        assert sidecar.said.empty()
+
+
+async def test_a_lease_on_which_a_release_is_under_way_is_lost_when_its_validity_runs_out(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lease = await client.open_lease()
+        lock = await client.acquire("orders", lease=lease)
+        sidecar.answering = sidecar.checking = False
+        with pytest.raises(sidekeeper.LostError):
+            await lock.release()
+        assert isinstance(lease.error and lease.error.cause, sidekeeper.LeaseLostError)
+
+
+async def test_a_member_on_a_lease_of_another_client_is_lost_when_the_validity_of_that_runs_out(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client, aio.Client(address) as other:
+        lease = await client.open_lease()
+        member = await other.join("workers", "a", lease=lease)
+        sidecar.checking = False
+        await asyncio.wait_for(member.wait_ended(), 10)
+        assert isinstance(lease.error and lease.error.cause, sidekeeper.LeaseLostError)
+
+
+async def test_a_lease_whose_stream_is_silent_keeps_the_others_of_its_client_from_nothing(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    sidecar.validity = 2
+    async with aio.Client(address) as client:
+        await client.open_lease()
+        sidecar.lease_id = "2" * 32  # on the stream of the other one, nothing is said from now on
+        lock = await client.acquire("orders", lease=await client.open_lease())
+        await asyncio.sleep(2.5 * sidecar.validity)
+        assert lock.valid
 
 
 async def test_a_lease_whose_stream_ends_takes_its_locks_along(played: tuple[Played, str]) -> None:

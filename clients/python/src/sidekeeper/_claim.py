@@ -36,6 +36,7 @@ class Claim:
         self._cancel: Callable[[], object] = lambda: None
         self._listeners: list[Callable[[], object]] = []
         self._dependents: dict[Claim, None] = {}
+        self._carries: Callable[[], bool] | None = None
 
     def over(self) -> bool:
         return self._over or self.is_inherited()
@@ -45,7 +46,11 @@ class Claim:
         return _fork.here() != self._home
 
     def valid_for(self) -> float:
-        """For how many seconds it is proven to be the caller's; 0 if it is not, and from then on."""
+        """For how many seconds it is proven to be the caller's; 0 if it is not. Then it is lost.
+
+        Exception: a lease on which nothing stands is not lost, and may be valid again. Before something is started on a lease, the lease is
+        seen to be valid: so the clock is read last here.
+        """
         if self._over or self._found:
             return 0.0
         if self.is_inherited():
@@ -55,10 +60,12 @@ class Claim:
             if (lost := self._borrowed.lost()) is not None:
                 self._found = LostError(self.what, lost.cause)
             return left
-        elif (left := self.until - _clock.now()) > 0:
-            return left
-        elif self.asked is not None:
-            self._found = LostError(self.what, _expired())
+        else:
+            counted = self._carries is None or self._carries() or bool(self._dependents)
+            if (left := self.until - _clock.now()) > 0:
+                return left
+            if counted and self.asked is not None:
+                self._found = LostError(self.what, _expired())
         return 0.0
 
     def lost(self) -> LostError | None:
@@ -80,6 +87,10 @@ class Claim:
         self.valid_for()
         if not self._found:
             self.asked, self.until = max(asked, asked if self.asked is None else self.asked), max(self.until, asked + valid_for)
+
+    def carries(self, anything: Callable[[], bool]) -> None:
+        """Says that it is a lease, and whether anything is on its stream, or that is broken."""
+        self._carries = anything
 
     def next_check(self) -> float:
         """When to ask for its validity again."""
@@ -158,6 +169,7 @@ Ask = Callable[[list[str], float], Awaitable[Mapping[str, Answer]]]
 NEVER = math.inf
 PAUSE_AFTER_FAILURE = 0.25
 SHORTEST_TIMEOUT = 0.1
+SHORTEST_PAUSE = 0.05
 FIRST_TIMEOUT = 5.0
 
 
@@ -218,9 +230,10 @@ class Checker:
 
     async def _end_expired(self) -> float:
         for claim in list(self._claims.values()):
-            if claim.valid_for() == 0:
-                claim.lose(_expired())
-        return min((claim.until for claim in self._claims.values()), default=NEVER)
+            if (lost := claim.lost()) is not None:
+                claim.abandon(lost)
+        now = _clock.before()
+        return min((claim.until if claim.until > now else now + _clock.LONGEST_NAP for claim in self._claims.values()), default=NEVER)
 
     async def _check_due(self) -> float:
         if self._claims and self._due() <= _clock.before():
@@ -231,9 +244,10 @@ class Checker:
         return max(min((claim.next_check() for claim in self._claims.values()), default=NEVER), self._not_before)
 
     async def _check(self) -> None:
-        """Asks about all claims at once. The timeout is half of the shortest validity: after that a new question proves more."""
+        """Asks about all claims at once. The timeout is half of the shortest validity, or of a second if nothing is valid: after that a new
+        question proves more."""
         claims = dict(self._claims)
-        shortest = min(claim.valid_for() for claim in claims.values())
+        shortest = min((left for claim in claims.values() if (left := claim.valid_for()) > 0), default=1.0)
         sent = _clock.before()
         try:
             answers = await self._ask(sorted(claims), max(shortest / 2, SHORTEST_TIMEOUT))
@@ -242,6 +256,7 @@ class Checker:
             self._not_before = _clock.before() + PAUSE_AFTER_FAILURE
             return
         self._apply(claims, sent, answers)
+        self._changed[0].set()  # for a lease that is valid again
 
     def _apply(self, claims: Mapping[str, Claim], sent: float, answers: Mapping[str, Answer]) -> None:
         for key, answer in answers.items():
@@ -257,8 +272,9 @@ class Checker:
 
 
 def _check_interval(validity: float) -> float:
-    """A quarter of the validity in seconds, or one second if that leaves at least half of it."""
-    return max(validity / 4, min(1.0, validity / 2))
+    """A quarter of the validity in seconds, or one second if that leaves at least half of it. A lease whose validity has run out is asked
+    about all the same."""
+    return max(validity / 4, min(1.0, validity / 2), SHORTEST_PAUSE)
 
 
 def _expired() -> SidekeeperError:

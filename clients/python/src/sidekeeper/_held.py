@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 import grpc
 
 from sidekeeper import _fork, _transport
-from sidekeeper._claim import Ask, Checker, Claim, log, quiet
+from sidekeeper._claim import SHORTEST_PAUSE, Ask, Checker, Claim, log, quiet
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, named
 
 T = TypeVar("T")
@@ -145,6 +145,8 @@ async def through_absence(streams: Streams, wait: float | None, lease: HeldStrea
     while True:
         this = Attempt(left)
         try:
+            if lease is not None:
+                await lease._await_validity()
             return await attempt(this)
         except SidekeeperError as error:
             lost = lease is not None and lease._claim.over()
@@ -212,6 +214,14 @@ class HeldStream(Held):
         """Returns when it is no longer the caller's: lost, or given up."""
         if not self._claim.over():
             await self._claim.ended.wait()
+
+    async def _await_validity(self) -> None:
+        """Returns when it is valid or has ended. A lease on which nothing stands may be neither: then its checker goes on asking."""
+        until = time.monotonic() + _transport.ANSWER_TIME
+        while not (self._claim.valid_for() or self._claim.lost() or self._claim.over()):
+            if time.monotonic() > until:
+                raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar does not answer: it may be frozen, or its ensemble away")
+            await asyncio.sleep(SHORTEST_PAUSE)
 
     async def _open(self, request: object, attempt: Attempt) -> Self:
         """Opens the stream, and returns when it is granted and valid."""

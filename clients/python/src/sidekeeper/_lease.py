@@ -12,7 +12,7 @@ import grpc
 
 from sidekeeper import _transport
 from sidekeeper._claim import Answer
-from sidekeeper._errors import named
+from sidekeeper._errors import SidekeeperError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Streams
 from sidekeeper._multiplex import Multiplex, Request
 from sidekeeper._types import seconds
@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 
 class Lease(HeldStream):
-    """Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost."""
+    """Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost.
+
+    While nothing stands on it, it is not lost when its validity runs out, as after a pause of the process. It is not valid until the
+    sidecar answers again, and `error` is None.
+    """
 
     id: str = ""
     """Names the lease in calls made without this package: 32 hexadecimal digits. It is a secret."""
@@ -41,6 +45,7 @@ class Lease(HeldStream):
         self._multiplex = self._open_leases[self.id] = multiplex
         if granted.resumable and self._may_outlive:
             multiplex.outlives(self.id, self._claim.valid_for)
+        self._claim.carries(multiplex.carries_anything)
         self._claim.on_end(self._carry_no_more)
         return self.id
 
@@ -105,8 +110,14 @@ def leases(streams: Streams, stub: Any, on_socket: bool) -> Leases:
         await _transport.call(stub.Close, lease_pb2.CloseRequest(lease_id=lease_id), GIVE_UP_TIMEOUT)
 
     async def check(ids: list[str], timeout: float) -> Mapping[str, Answer]:
+        """A lease whose stream is silent keeps the others from nothing."""
         asked = [lease_id for lease_id in ids if lease_id in streams_of]
-        return dict(zip(asked, await asyncio.gather(*(streams_of[lease_id].check(timeout) for lease_id in asked)), strict=True))
+        answers = await asyncio.gather(*(streams_of[lease_id].check(timeout) for lease_id in asked), return_exceptions=True)
+        answered = {lease_id: answer for lease_id, answer in zip(asked, answers, strict=True) if isinstance(answer, Answer)}
+        for failed in answers:
+            if isinstance(failed, BaseException) and not (answered and isinstance(failed, SidekeeperError)):
+                raise failed
+        return answered
 
     def open_stream(request: lease_pb2.OpenRequest) -> Multiplex:
         async def ask(timeout: float) -> None:

@@ -205,6 +205,10 @@ class Multiplex:
             self._requests[request].stopped = True
         self._send(stop=lease_pb2.Stop(request_id=request))
 
+    def carries_anything(self) -> bool:
+        """Whether the lease's clock counts: a request has not ended, or the stream is broken."""
+        return bool(self._requests) or self._broken is not None
+
     def forget(self, request: int) -> None:
         self._requests.pop(request, None)
 

@@ -250,7 +250,11 @@ class _Held(Held):
 
 
 class Lease(_Held):
-    """Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost."""
+    """Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost.
+
+    While nothing stands on it, it is not lost when its validity runs out, as after a pause of the process. It is not valid until the
+    sidecar answers again, and `error` is None.
+    """
 
     def __init__(self, loop: _Loop, lease: aio.Lease) -> None:
         super().__init__(loop, lease)
