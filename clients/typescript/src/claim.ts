@@ -15,6 +15,8 @@ export class Claim {
   asked: number | undefined;
   until = 0;
   over = false;
+  /** Of a lease, whether anything is on its stream, or that is broken. */
+  carries: (() => boolean) | undefined;
   /** Cancels its stream. */
   cancel: () => void = () => undefined;
   /** Settled when it has ended. */
@@ -34,14 +36,18 @@ export class Claim {
     });
   }
 
-  /** For how many seconds it is proven to be the caller's; 0 if it is not, and from then on. */
+  /**
+   * For how many seconds it is proven to be the caller's; 0 if it is not. Then it is lost, unless it is a lease on which nothing stands:
+   * nobody counts on that, and it may be valid again.
+   */
   validFor(): number {
     if (this.over || this.cause !== undefined) {
       return 0;
     }
     const left = this.borrowed?.validFor() ?? Math.max(this.until - now(), 0);
     if (left === 0) {
-      const cause = this.borrowed?.lost?.cause ?? (this.asked === undefined ? undefined : expired());
+      const counted = this.carries === undefined || this.carries() || this.dependents.size > 0;
+      const cause = this.borrowed?.lost?.cause ?? (this.asked === undefined || !counted ? undefined : expired());
       this.cause = cause && new LostError(this.what, cause);
     }
     return left;
@@ -143,6 +149,7 @@ export type Ask = (ids: string[], timeout: number) => Promise<ReadonlyMap<string
 
 const PAUSE_AFTER_FAILURE = 0.25;
 const SHORTEST_TIMEOUT = 0.1;
+export const SHORTEST_PAUSE = 0.05;
 const FIRST_TIMEOUT = 5;
 
 /** Asks the sidecar regularly how long claims are valid, and ends those that it does not confirm in time. */
@@ -189,8 +196,8 @@ export class Checker {
   private plan(): void {
     clearTimeout(this.timer);
     for (const claim of [...this.claims.values()]) {
-      if (claim.validFor() === 0) {
-        claim.lose(expired());
+      if (claim.lost !== undefined) {
+        claim.abandon(claim.lost);
       }
     }
     const claims = [...this.claims.values()];
@@ -201,15 +208,20 @@ export class Checker {
     if (due <= before() && !this.asking) {
       void this.check();
     }
-    const next = Math.min(...claims.map((claim) => claim.until), this.asking ? Infinity : due) - before();
+    const ends = claims.map(({ until }) => until).filter((until) => until > before());
+    const next = Math.min(...ends, this.asking ? Infinity : due) - before();
     this.timer = setTimeout(() => this.plan(), Math.max(0, Math.min(next, LONGEST_NAP)) * 1000 + 1);
   }
 
-  /** Asks about all claims at once. The timeout is half of the shortest validity: after that a new question proves more. */
+  /**
+   * Asks about all claims at once. The timeout is half of the shortest validity, or of a second if nothing is valid: after that a new
+   * question proves more.
+   */
   private async check(): Promise<void> {
     this.asking = true;
     const claims = new Map(this.claims);
-    const shortest = Math.min(...[...claims.values()].map((claim) => claim.validFor()));
+    const valid = [...claims.values()].map((claim) => claim.validFor()).filter((left) => left > 0);
+    const shortest = valid.length > 0 ? Math.min(...valid) : 1;
     const sent = before();
     try {
       this.apply(claims, sent, await this.ask([...claims.keys()], Math.max(shortest / 2, SHORTEST_TIMEOUT)));
@@ -235,9 +247,12 @@ export class Checker {
   }
 }
 
-/** A quarter of the validity in seconds, or one second if that leaves at least half of it. */
+/**
+ * A quarter of the validity in seconds, or one second if that leaves at least half of it. A lease whose validity has run out is asked about
+ * all the same.
+ */
 function checkInterval(validity: number): number {
-  return Math.max(validity / 4, Math.min(1, validity / 2));
+  return Math.max(validity / 4, Math.min(1, validity / 2), SHORTEST_PAUSE);
 }
 
 function expired(): SidekeeperError {

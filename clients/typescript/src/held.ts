@@ -7,10 +7,10 @@ import { AsyncResource } from "node:async_hooks";
 
 import { type ClientReadableStream, status } from "@grpc/grpc-js";
 
-import { type Ask, Checker, Claim } from "./claim.js";
+import { type Ask, Checker, Claim, SHORTEST_PAUSE } from "./claim.js";
 import { sleep, unlessAborted } from "./clock.js";
 import { LostError, SidekeeperError, named } from "./errors.js";
-import { ABSENCE_TIMEOUT, Backoff, isTransient, listen } from "./transport.js";
+import { ABSENCE_TIMEOUT, ANSWER_TIME, Backoff, isTransient, listen } from "./transport.js";
 import type { Logger } from "./types.js";
 
 /** Seconds that a call which gives something up may take. */
@@ -90,7 +90,7 @@ export interface Attempt {
 /** What those may say who wait for something. */
 export interface Waiting {
   readonly wait?: number;
-  readonly lease?: { readonly signal: AbortSignal };
+  readonly lease?: { readonly valid: boolean; readonly signal: AbortSignal; awaitValidity(signal?: AbortSignal): Promise<void> };
   readonly signal?: AbortSignal;
 }
 
@@ -112,6 +112,9 @@ export async function throughAbsence<T>(
     const one: Attempt = { wait: left, heard: false };
     let pause: number;
     try {
+      if (lease?.valid === false) {
+        await lease.awaitValidity(signal);
+      }
       return await attempt(one);
     } catch (error) {
       if (!isTransient(error) || lease?.signal.aborted === true || streams.closed) {
@@ -235,6 +238,17 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   /** Settled when it is no longer the caller's: lost, or given up. */
   get ended(): Promise<void> {
     return this.claim.ended;
+  }
+
+  /** @internal Settles when it is valid or has ended. A lease on which nothing stands may be neither: then its checker goes on asking. */
+  async awaitValidity(signal?: AbortSignal): Promise<void> {
+    const until = performance.now() + ANSWER_TIME * 1000;
+    while (!this.valid && this.error === undefined && !this.claim.over) {
+      if (performance.now() > until) {
+        throw new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar does not answer" });
+      }
+      await sleep(SHORTEST_PAUSE, signal);
+    }
   }
 
   /** @internal Opens the stream, and settles when it is granted and valid. */

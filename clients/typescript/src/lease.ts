@@ -24,7 +24,12 @@ export interface LeaseOptions {
 
 type Event = NonNullable<MultiplexResponse["response"]>;
 
-/** Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost. */
+/**
+ * Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost.
+ *
+ * While nothing stands on it, it is not lost when its validity runs out, as after a pause of the process. It is not valid until the sidecar
+ * answers again, and `error` is undefined.
+ */
 export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
   /** Names the lease in calls made without this package: 32 hexadecimal digits. It is a secret. */
   id = "";
@@ -41,6 +46,7 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
     this.ttl = seconds(value.ttl);
     const multiplex = this.carrier as Multiplex;
     this.leases.streamOf.set(this.id, multiplex);
+    this.claim.carries = () => multiplex.carriesAnything;
     if (value.resumable && this.leases.onSocket) {
       multiplex.outlives = { leaseId: this.id, validFor: () => this.validFor };
     }
@@ -161,8 +167,14 @@ export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceServic
     granted: "opened",
     giveUp: async (leaseId) => call(stub.close, { leaseId }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {
-      const answers = ids.map(async (id) => [id, (await streamOf.get(id)?.check(timeout)) ?? { validFor: 0 }] as const);
-      return new Map(await Promise.all(answers));
+      const asked = ids.map(async (id) => [id, (await streamOf.get(id)?.check(timeout)) ?? { validFor: 0 }] as const);
+      const settled = await Promise.allSettled(asked); // one that is silent keeps the others from nothing
+      const answers = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+      const failed = settled.find((one) => one.status === "rejected");
+      if (failed !== undefined && answers.length === 0) {
+        throw failed.reason as Error;
+      }
+      return new Map(answers);
     }),
   };
 }

@@ -35,6 +35,8 @@ export class Multiplex implements Carrier<Response> {
   private readonly checks = new Map<bigint, (answer: Answer) => void>();
   private stream: ClientDuplexStream<MultiplexRequest, MultiplexResponse>;
   private connected = true;
+  /** Whether the stream is broken, until another one has resumed the lease. */
+  private broken = false;
   private heard: (response: Response | undefined) => void = () => undefined;
   private ended: (error?: SidekeeperError) => void = () => undefined;
 
@@ -80,6 +82,7 @@ export class Multiplex implements Carrier<Response> {
   private streamEnded(error: SidekeeperError | undefined): void {
     const broken = error?.code === status.UNAVAILABLE && error.reason === "";
     if (broken && this.isWanted()) {
+      this.broken = true;
       this.comeBack(error, 0);
       return;
     }
@@ -122,6 +125,7 @@ export class Multiplex implements Carrier<Response> {
           this.take(response);
         } else if (response?.$case === "opened") {
           resumed = true;
+          this.broken = false;
           this.take({ $case: "resumed", value: {} });
         }
       },
@@ -154,6 +158,11 @@ export class Multiplex implements Carrier<Response> {
   cancel(): void {
     this.alive = false;
     this.stream.cancel();
+  }
+
+  /** Whether the lease's clock counts: a request has not ended, or the stream is broken. */
+  get carriesAnything(): boolean {
+    return this.broken || this.requests.size > 0;
   }
 
   /** Starts a request. What `select` makes of its events is heard. */

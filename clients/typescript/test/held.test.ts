@@ -6,6 +6,7 @@ import path from "node:path";
 import test from "node:test";
 
 import { Claim } from "../src/claim.js";
+import { before } from "../src/clock.js";
 import { ROOT } from "./sidecar.js";
 
 const RECIPES = new Set(
@@ -40,4 +41,18 @@ void test("a listener that throws keeps the end from nobody, and is logged", asy
   claim.abandon();
   await claim.ended;
   assert.deepEqual([cancelled, heard, String(logged)], [true, true, "RangeError: mine"]);
+});
+
+void test("a lease whose time is over is lost once something stands on it", () => {
+  const [lease, hold] = [new Claim("lease"), new Claim("permit")];
+  lease.carries = () => false;
+  lease.extend(before() - 2, 1);
+  assert.deepEqual([lease.validFor(), lease.lost], [0, undefined]);
+  lease.extend(before(), 60);
+  assert.ok(lease.validFor() > 0);
+  const late = new Claim("lease");
+  late.carries = () => false;
+  late.extend(before() - 2, 1);
+  hold.dependsOn(late);
+  assert.equal(late.lost?.cause.reason, "LEASE_LOST");
 });

@@ -9,6 +9,7 @@ import test, { type TestContext } from "node:test";
 import { Server, ServerCredentials, type ServerDuplexStream, type ServiceError, status } from "@grpc/grpc-js";
 
 import { BarrierServiceService, type LeaveRequest } from "../src/gen/sidekeeper/barrier/v1/barrier.js";
+import { sleep, use } from "../src/clock.js";
 import { LeaseServiceService, type MultiplexRequest, type MultiplexResponse } from "../src/gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService, type ReleaseRequest } from "../src/gen/sidekeeper/lock/v1/lock.js";
 import {
@@ -423,6 +424,64 @@ void test("a stream that breaks while its validity is asked for holds nobody up"
 });
 
 const LOST = { code: status.ABORTED, details: "LEASE_LOST: it expired" };
+
+/** A clock that can be put forward, as that of a machine which was suspended. */
+function suspending(t: TestContext): (seconds: number) => void {
+  let slept = 0;
+  use({ coarse: 0, read: () => performance.now() / 1000 + slept });
+  t.after(() => use(undefined));
+  return (seconds) => {
+    slept += seconds;
+  };
+}
+
+void test("a lease on which nothing stands is not lost when its validity runs out", { timeout: 20_000 }, async (t) => {
+  const suspend = suspending(t);
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  for (let round = 0; round < 2; round++) {
+    script.checks = false;
+    suspend(3600);
+    const waiting = client.acquire("orders", { lease });
+    await sleep(0.7); // in which the lease is looked at, and asked about
+    assert.deepEqual([lease.valid, lease.validFor, lease.error, lease.signal.aborted], [false, 0, undefined, false]);
+    assert.ok(!script.asked.some((asked) => asked.startsWith("start")));
+    script.checks = true;
+    const lock = await waiting;
+    assert.ok(lock.valid && lease.valid);
+    await lock.release();
+    script.asked.length = 0;
+  }
+  const lock = await client.acquire("orders", { lease });
+  script.checks = false;
+  suspend(3600);
+  await lease.ended;
+  assert.ok(lock.error?.cause instanceof LeaseLostError && lease.error?.cause instanceof LeaseLostError);
+});
+
+void test("what is started on a lease that is not valid fails when nobody says that it is", async (t) => {
+  const suspend = suspending(t);
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  script.checks = false;
+  suspend(3600);
+  await assert.rejects(client.acquire("orders", { lease, wait: 0 }), /the sidecar does not answer/);
+  assert.equal(lease.error, undefined);
+});
+
+void test("a lease on which a release is under way is lost when its validity runs out", async (t) => {
+  const suspend = suspending(t);
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  script.answers = false;
+  script.checks = false;
+  const refused = assert.rejects(lock.release(), LostError);
+  await until("it is released", PATIENT, () => script.asked.includes("stop 2"));
+  suspend(3600);
+  await refused;
+  assert.ok(lease.error?.cause instanceof LeaseLostError);
+});
 
 void test("a lock without a lease has one of its own, which ends with it without a call", async (t) => {
   const { script, client } = await scripted(t);
