@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import io.grpc.Status;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.Told;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -70,11 +71,35 @@ final class Absence<T> {
       Attempt<T> attempt,
       Consumer<T> undo) {
     Absence<T> absence = new Absence<>(core, wait, lease, attempt, undo);
-    absence.begin(wait);
+    absence.beginWhenValid(wait, System.nanoTime());
     Runnable forget =
         core.calls.atClose(() -> absence.result.completeExceptionally(Calls.closed()));
     absence.result.whenComplete((made, failure) -> forget.run());
     return absence.result;
+  }
+
+  /**
+   * Begins when the lease is valid or over. While nothing stands on it, it may be neither: then its
+   * keeper goes on asking.
+   */
+  private void beginWhenValid(@Nullable Duration left, long since) {
+    if (result.isDone()) {
+      return;
+    }
+    if (lease == null || lease.isValid() || lease.claim.isOver()) {
+      begin(left);
+    } else if (System.nanoTime() - since > ANSWER_TIME.toNanos()) {
+      CompletableFuture<T> silent = CompletableFuture.failedFuture(silent());
+      silent.whenComplete((made, failure) -> take(made, failure, false));
+    } else {
+      Duration pause = Duration.ofNanos(Keeper.SHORTEST_PAUSE);
+      core.workers.after(pause, () -> beginWhenValid(left, since));
+    }
+  }
+
+  private static SidekeeperException silent() {
+    Told unanswered = new Told("the sidecar does not answer");
+    return new SidekeeperException(Status.Code.UNAVAILABLE, "", unanswered);
   }
 
   private void begin(@Nullable Duration left) {
@@ -127,9 +152,8 @@ final class Absence<T> {
   }
 
   private void again() {
-    if (!result.isDone()) {
-      Duration left = left();
-      begin(wait == null ? null : left.compareTo(SHORTEST) > 0 ? left : SHORTEST);
-    }
+    Duration left = left();
+    beginWhenValid(
+        wait == null ? null : left.compareTo(SHORTEST) > 0 ? left : SHORTEST, System.nanoTime());
   }
 }

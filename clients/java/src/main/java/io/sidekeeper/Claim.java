@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BiFunction;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,6 +36,7 @@ final class Claim {
   private final List<Runnable> stops = new ArrayList<>();
   private final List<Runnable> listeners = new ArrayList<>();
   private final Set<Claim> dependents = new LinkedHashSet<>();
+  private @Nullable BooleanSupplier carries;
   private Runnable cut = () -> {};
   private long asked;
   private volatile long until = UNPROVEN;
@@ -84,9 +86,17 @@ final class Claim {
     return asked + Keeper.patience(until - asked);
   }
 
+  /** Says that it is a lease, and whether anything is on its stream, or that is broken. */
+  void carries(BooleanSupplier anything) {
+    synchronized (monitor) {
+      carries = anything;
+    }
+  }
+
   /**
-   * For how many nanoseconds it is certainly the caller's; 0 if it is not: then it has ended, and
-   * says why.
+   * For how many nanoseconds it is certainly the caller's; 0 if it is not. Then it has ended, and
+   * says why, unless it is a lease on which nothing stands: nobody counts on that, and it may be
+   * valid again.
    */
   long validFor() {
     if (lender != null) {
@@ -99,9 +109,19 @@ final class Claim {
     }
     long left = end - Clock.now();
     if (left <= 0 && end != UNPROVEN) {
-      lose(Keeper.outlived());
+      expire();
     }
     return over ? 0 : Math.max(left, 0);
+  }
+
+  /** Ends it if its time is over and anybody counts on it. */
+  void expire() {
+    synchronized (monitor) {
+      boolean counted = carries == null || carries.getAsBoolean() || !dependents.isEmpty();
+      if (counted && until <= Clock.now()) {
+        lose(Keeper.outlived());
+      }
+    }
   }
 
   /**

@@ -67,6 +67,9 @@ public abstract class Held implements AutoCloseable {
     if (claim.isOver()) {
       throw new IllegalStateException(claim.what + " was given up");
     }
+    if (!isValid()) { // a lease on which nothing stands
+      throw claim.asLost(Keeper.outlived());
+    }
   }
 
   /**

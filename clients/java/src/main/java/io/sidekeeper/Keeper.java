@@ -29,6 +29,7 @@ final class Keeper {
   private static final long SECOND = 1_000_000_000;
   private static final long PAUSE_AFTER_FAILURE = SECOND / 4;
   private static final long SHORTEST_PATIENCE = SECOND / 10;
+  static final long SHORTEST_PAUSE = SECOND / 20;
   private static final Duration FIRST_PATIENCE = Duration.ofSeconds(5);
 
   private final Object monitor;
@@ -103,7 +104,7 @@ final class Keeper {
       long now = Clock.now();
       for (Claim claim : List.copyOf(claims.values())) {
         if (claim.until() <= now) {
-          claim.lose(outlived());
+          claim.expire();
         }
       }
       if (closed || claims.isEmpty()) {
@@ -111,23 +112,33 @@ final class Keeper {
       }
       long due =
           Math.max(claims.values().stream().mapToLong(Claim::due).min().orElseThrow(), resting);
-      if (due <= now && !asking) {
+      long before = Clock.before(); // with a clock that cannot be read, nothing is due
+      if (due <= before && !asking) {
         question(now);
       }
-      long end = claims.values().stream().mapToLong(Claim::until).min().orElse(due);
-      long next = Math.min(end, asking ? Long.MAX_VALUE : due) - now;
-      plan(Math.max(0, Math.min(next, Clock.LONGEST_NAP.toNanos())) + SECOND / 1000);
+      long next = Math.min(earliestEnd(now), asking ? Long.MAX_VALUE : due);
+      long nap = Math.min(next, before + Clock.LONGEST_NAP.toNanos()) - before;
+      plan(Math.max(0, nap) + SECOND / 1000);
     }
+  }
+
+  /** When the validity of the first claim ends that has any left. */
+  private long earliestEnd(long now) {
+    return claims.values().stream()
+        .mapToLong(Claim::until)
+        .filter(until -> until > now)
+        .min()
+        .orElse(Long.MAX_VALUE);
   }
 
   /**
    * Asks for all claims at once. An answer is waited for while half of the shortest validity
-   * passes: then a new question is worth more.
+   * passes, or of a second if none is left: then a new question is worth more.
    */
   private void question(long now) {
     asking = true;
     Map<String, Claim> asked = Map.copyOf(claims);
-    long shortest = asked.values().stream().mapToLong(Claim::until).min().orElse(now) - now;
+    long shortest = earliestEnd(now) == Long.MAX_VALUE ? SECOND : earliestEnd(now) - now;
     Duration patience = Duration.ofNanos(Math.max(shortest / 2, SHORTEST_PATIENCE));
     long sent = Clock.before();
     ask.ask(asked.keySet(), patience)
@@ -170,10 +181,10 @@ final class Keeper {
 
   /**
    * How long to let pass between two questions: a quarter of the validity told, and a second at
-   * least where that leaves half of it.
+   * least where that leaves half of it. A lease whose validity is over is asked about all the same.
    */
   static long patience(long validity) {
-    return Math.max(validity / 4, Math.min(SECOND, validity / 2));
+    return Math.max(validity / 4, Math.max(Math.min(SECOND, validity / 2), SHORTEST_PAUSE));
   }
 
   static SidekeeperException outlived() {

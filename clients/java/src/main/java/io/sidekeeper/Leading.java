@@ -54,6 +54,7 @@ final class Leading<T, E extends Exception> {
   private boolean isWorthAnother(SidekeeperException failed) {
     Lease lease = options.lease();
     return failed.isTransient()
-        || (Calls.wasCutShort(failed) && (lease == null || lease.isValid()));
+        || (Calls.wasCutShort(failed)
+            && (lease == null || lease.isValid() || !lease.claim.isOver()));
   }
 }

@@ -11,14 +11,19 @@ import io.sidekeeper.lease.v1.OpenRequest;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.function.Consumer;
 
 /**
  * Owns what is acquired in its name: when it ends, all of that is given up at once. Close it, also
  * after it was lost.
+ *
+ * <p>While nothing stands on it, it is not lost when its validity runs out, as after a pause of the
+ * process. It is not valid until the sidecar answers again, and {@link #error} is empty.
  */
 public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse> {
   /** Carries what stands on the lease. */
@@ -29,6 +34,7 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
 
   Lease(Kind<MultiplexRequest, MultiplexResponse> kind) {
     super(kind, "lease", LostException::new, null);
+    claim.carries(multiplex::carriesAnything);
   }
 
   static Kind<MultiplexRequest, MultiplexResponse> kind(Core core) {
@@ -49,7 +55,8 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
 
   /**
    * Asks on each lease's own stream, which tells all ends before: an answer to another call may
-   * come before them. A lease without a stream has ended.
+   * come before them. A lease without a stream has ended, and one whose stream is silent keeps the
+   * others from nothing.
    */
   private static CompletableFuture<Map<String, Answer>> check(
       Core core, Collection<String> ids, Duration timeout) {
@@ -60,7 +67,18 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
         parts.add(multiplex.check(timeout).thenApply(answer -> Map.of(id, answer)));
       }
     }
-    return Keeper.merged(parts);
+    return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
+        .handle(
+            (nothing, failure) -> {
+              Map<String, Answer> answers = new HashMap<>();
+              parts.stream()
+                  .filter(part -> !part.isCompletedExceptionally())
+                  .forEach(part -> answers.putAll(part.join()));
+              if (failure != null && answers.isEmpty()) {
+                throw new CompletionException(Waiting.unwrap(failure));
+              }
+              return answers;
+            });
   }
 
   /** Opens it, also from a sidecar that is away for a time. */

@@ -222,6 +222,11 @@ final class Multiplex {
     return MultiplexRequest.newBuilder().setStop(Stop.newBuilder().setRequestId(id)).build();
   }
 
+  /** Says whether the lease's clock counts: a request has not ended, or the stream is broken. */
+  boolean carriesAnything() {
+    return broken != null || !requests.isEmpty();
+  }
+
   /** Starts a lock or a member, whose events are made from what is told of it and of the lease. */
   <R> Calls.Open start(
       Start.Builder start,

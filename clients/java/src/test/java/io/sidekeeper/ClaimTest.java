@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.sidekeeper.errors.LostException;
@@ -52,6 +53,25 @@ class ClaimTest {
     assertEquals(
         List.of("stop lock orders", "stop lock stock", "tell lock orders", "tell lock stock"),
         calls);
+  }
+
+  @Test
+  void aLeaseWhoseTimeIsOverIsLostOnceSomethingStandsOnIt() {
+    long ago = Clock.before() - 2_000_000_000;
+    lease.carries(() -> false);
+    lease.prove(ago, 1_000_000_000);
+    lease.expire();
+    assertEquals(0, lease.validFor());
+    assertNull(lease.lost());
+    lease.prove(ago, 60_000_000_000L);
+    assertTrue(lease.validFor() > 0);
+    Claim late = new Claim(monitor, "lease", LostException::new, null);
+    late.carries(() -> false);
+    late.prove(ago, 1_000_000_000);
+    lock.dependsOn(late);
+    assertEquals(0, late.validFor());
+    assertEquals("LEASE_LOST", late.lost().why().reason());
+    assertEquals("LEASE_LOST", lock.lost().why().reason());
   }
 
   @Test

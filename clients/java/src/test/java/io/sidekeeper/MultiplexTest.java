@@ -11,6 +11,7 @@ import io.grpc.Status;
 import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.Resumed;
 import io.sidekeeper.hold.v1.RevocationRequested;
@@ -27,6 +28,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -49,6 +51,7 @@ class MultiplexTest {
 
   @AfterEach
   void close() {
+    Clock.count(null);
     client.close();
     sidecar.close();
   }
@@ -110,6 +113,70 @@ class MultiplexTest {
     assertEquals(1, sidecar.checks);
     assertEquals(List.of(), List.copyOf(sidecar.calls));
     assertEquals(List.of(), List.copyOf(sidecar.sent));
+  }
+
+  /** Has the clients count on a clock that goes on for an hour each time that this is called. */
+  private static Runnable suspending() {
+    AtomicLong slept = new AtomicLong();
+    Clock.count(
+        () -> {
+          Clock.Instant real = Clock.ofSystem().read();
+          return new Clock.Instant(real.shown() + slept.get(), real.behind());
+        });
+    return () -> slept.addAndGet(Duration.ofHours(1).toNanos());
+  }
+
+  @Test
+  void aLeaseOnWhichNothingStandsIsNotLostWhenItsValidityRunsOut() throws Exception {
+    Runnable suspend = suspending();
+    var validity = sidecar.validity;
+    for (int round = 0; round < 2; round++) {
+      sidecar.validity = null;
+      suspend.run();
+      CompletableFuture<Lock> waiting = begin(OPTIONS);
+      Sidecar.pause(0.7); // in which the lease is looked at, and asked about
+      assertFalse(lease.isValid());
+      assertTrue(lease.error().isEmpty());
+      assertThrows(LostException.class, lease::check);
+      assertTrue(sidecar.sent.isEmpty() && !waiting.isDone());
+      sidecar.validity = validity;
+      sidecar.grant(sidecar.started());
+      Lock lock = got(waiting);
+      assertTrue(lock.isValid() && lease.isValid());
+      lease.check();
+      CompletableFuture<Void> released = lock.releaseAsync();
+      confirm(sidecar.stopped());
+      got(released);
+    }
+    Lock lock = hold(OPTIONS);
+    sidecar.validity = null;
+    suspend.run();
+    got(lock.ended().toCompletableFuture());
+    for (Held held : List.of(lock, lease)) {
+      assertEquals("LEASE_LOST", held.error().orElseThrow().why().reason());
+    }
+  }
+
+  @Test
+  void whatIsStartedOnALeaseThatIsNotValidFailsWhenNobodySaysThatItIs() {
+    Runnable suspend = suspending();
+    sidecar.validity = null;
+    suspend.run();
+    Throwable refused = failure(begin(OPTIONS.waitTimeout(Duration.ZERO)));
+    assertEquals("the sidecar does not answer", refused.getMessage());
+    assertTrue(lease.error().isEmpty());
+  }
+
+  @Test
+  void aLeaseOnWhichAReleaseIsUnderWayIsLostWhenItsValidityRunsOut() throws Exception {
+    Runnable suspend = suspending();
+    Lock lock = hold(OPTIONS);
+    CompletableFuture<Void> released = lock.releaseAsync();
+    sidecar.stopped();
+    sidecar.validity = null;
+    suspend.run();
+    assertInstanceOf(LostException.class, failure(released));
+    assertEquals("LEASE_LOST", lease.error().orElseThrow().why().reason());
   }
 
   @Test
