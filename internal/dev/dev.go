@@ -110,6 +110,7 @@ func (s *Sidecar) connect(options Options) (err error) {
 		TickTime:       Tick,
 		SyncLimit:      syncLimit,
 		Heartbeat:      heartbeat,
+		Sleep:          true,
 		Directories: []string{
 			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers",
 			root + "/agreements", root + "/config",
