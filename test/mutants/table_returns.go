@@ -78,4 +78,10 @@ var returns = []Mutant{
 		ID: "Y15", Bug: "who asks for a hold before it is held again after a restart is told that there is none",
 		Catchers: []Catcher{whoReturns("TestWhoAsksForWhatIsAboutToComeBackIsAnsweredWhenItHas", "before the lease is resumed: got .NotFound")},
 	},
+	{
+		ID: "Y16", Bug: "a lease's validity is over, and its client lets what stands on it go on as if nothing stood there",
+		Catchers: []Catcher{{
+			Package: "clients/go/sidekeeper", Test: "TestALeaseOnWhichNothingStandsIsNotLostWhenItsValidityRunsOut", Complaint: "has not happened",
+		}},
+	},
 }
