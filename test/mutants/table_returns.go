@@ -79,7 +79,7 @@ var returns = []Mutant{
 		Catchers: []Catcher{whoReturns("TestWhoAsksForWhatIsAboutToComeBackIsAnsweredWhenItHas", "before the lease is resumed: got .NotFound")},
 	},
 	{
-		ID: "Y16", Bug: "a lease's validity is over, and its client lets what stands on it go on as if nothing stood there",
+		ID: "Y16", Bug: "a lease's validity is over, and its client takes the lock on it for held, as if there were none",
 		Catchers: []Catcher{{
 			Package: "clients/go/sidekeeper", Test: "TestALeaseOnWhichNothingStandsIsNotLostWhenItsValidityRunsOut", Complaint: "has not happened",
 		}},
