@@ -181,6 +181,9 @@ func (k *keeper) nextQuestion(claims map[string]*claim) (due, shortest time.Dura
 // askInterval is how long to let pass between two questions: a quarter of the validity told, and a second at
 // least where that leaves half of it. A lease whose validity is over is asked for all the same.
 func askInterval(validity time.Duration) time.Duration {
+	if validity <= 0 {
+		return pauseAfterFailure
+	}
 	return max(validity/4, min(time.Second, validity/2), shortestPause)
 }
 

@@ -204,7 +204,7 @@ func TestAwaitRiskReturnsWhenLittleIsLeft(t *testing.T) {
 func TestQuestionsAreAskedAtAQuarterAndNotMoreOftenThanNeeded(t *testing.T) {
 	for validity, pause := range map[time.Duration]time.Duration{
 		12 * time.Second: 3 * time.Second, 4 * time.Second: time.Second, 3 * time.Second: time.Second,
-		time.Second: 500 * time.Millisecond, 0: 50 * time.Millisecond, -time.Hour: 50 * time.Millisecond,
+		time.Second: 500 * time.Millisecond, 0: 250 * time.Millisecond, -time.Hour: 250 * time.Millisecond,
 	} {
 		if got := sidekeeper.Patience(validity); got != pause {
 			t.Errorf("after an answer of %v: %v, want %v", validity, got, pause)

@@ -104,11 +104,8 @@ func (m *Membership) join(ctx context.Context) error {
 			return m.client.groups().Join(streaming, m.request(ctx))
 		}, m.handle)
 	}
-	if err := stream.begin(ctx, m.client); err != nil {
-		return err
-	}
 	m.standOn(m.lease.claim, func() { m.abandon(m.lease.endOf(m.what)) })
-	return nil
+	return stream.begin(ctx, m.client)
 }
 
 // carried has the lease's stream carry the membership.

@@ -252,7 +252,7 @@ export class Checker {
  * all the same.
  */
 function checkInterval(validity: number): number {
-  return Math.max(validity / 4, Math.min(1, validity / 2), SHORTEST_PAUSE);
+  return validity > 0 ? Math.max(validity / 4, Math.min(1, validity / 2), SHORTEST_PAUSE) : PAUSE_AFTER_FAILURE;
 }
 
 function expired(): SidekeeperError {

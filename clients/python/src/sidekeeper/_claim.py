@@ -274,7 +274,7 @@ class Checker:
 def _check_interval(validity: float) -> float:
     """A quarter of the validity in seconds, or one second if that leaves at least half of it. A lease whose validity has run out is asked
     about all the same."""
-    return max(validity / 4, min(1.0, validity / 2), SHORTEST_PAUSE)
+    return max(validity / 4, min(1.0, validity / 2), SHORTEST_PAUSE) if validity > 0 else PAUSE_AFTER_FAILURE
 
 
 def _expired() -> SidekeeperError:

@@ -184,7 +184,9 @@ final class Keeper {
    * least where that leaves half of it. A lease whose validity is over is asked about all the same.
    */
   static long patience(long validity) {
-    return Math.max(validity / 4, Math.max(Math.min(SECOND, validity / 2), SHORTEST_PAUSE));
+    return validity > 0
+        ? Math.max(validity / 4, Math.max(Math.min(SECOND, validity / 2), SHORTEST_PAUSE))
+        : PAUSE_AFTER_FAILURE;
   }
 
   static SidekeeperException outlived() {
