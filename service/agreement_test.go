@@ -108,6 +108,21 @@ func TestParticipantsThatAllVoteAreToldCommitAndSoIsWhoeverAsksLater(t *testing.
 	})
 }
 
+// It has no place in the ensemble, and no token.
+func TestAVoteOnWhatIsDecidedIsGrantedInTheAudit(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.callers
+		id := s.begun(c, "a", "b")
+		_, err := c.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
+		s.must(err)
+		s.voting(c, id, "a", "").sees("voted", "DECISION_ABORT", "OK")
+		same(t, "granted", lines.FilterMessage("grant").Len(), 1)
+		same(t, "come back to", lines.FilterMessage("resumption").Len(), 0)
+	}, func(o *service.Options) { o.Audit = zap.New(core) })
+}
+
 // agreementsOf is what Get shows.
 func (s *scene) agreementsOf(from callers) (all string) {
 	response, err := from.agreements.Get(s.context(), &agreementv1.GetRequest{Name: "transfers"})

@@ -54,7 +54,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	s.services.held.enter(math.MaxInt)
 	s.services.options.Events.HoldBegun()
 	s.lease.has(s.recipe.all(), made.token)
-	if s.claim.token == made.token {
+	if s.claim.held() && s.claim.token == made.token {
 		made.key = digestOf(s.claim.holdID)
 		if _, ok := s.services.holds.enterAs(s.claim.holdID, s.lease.identity, made); ok {
 			s.services.audit.resumed(made)
