@@ -3,7 +3,7 @@ package simulation_test
 // How many random schedules are played by default: as many as a commit may cost. `make schedules` plays more of them at night.
 const (
 	defaultSeeds   = 200 / oneIn
-	mostReturns    = 40 / oneIn
+	mostReturns    = 20 / oneIn
 	mostElections  = 40 / oneIn
 	mostSemaphores = 40 / oneIn
 	breaks         = 25 / oneIn
