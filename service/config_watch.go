@@ -10,6 +10,7 @@ import (
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -42,13 +43,13 @@ func (c *configService) Watch(
 		return err
 	}
 	keepalive := &configv1.WatchResponse{Event: &configv1.WatchResponse_Keepalive{Keepalive: alive}}
-	box, err := openWatch(request, stream, keepalive)
+	box, of, err := openWatch(request, stream, keepalive)
 	if err != nil {
 		return err
 	}
 	c.services.options.Events.KeyWatchBegun()
 	defer c.services.options.Events.KeyWatchEnded()
-	w := &keyWatch{asText: request.GetAsText(), box: box, pending: map[string]*keyNews{}}
+	w := &keyWatch{asText: request.GetAsText(), box: box, over: of, pending: map[string]*keyNews{}}
 	keys.identity = caller.Of(stream.Context()).Identity
 	return w.run(c.broadcasts.watch(keys), c.services.drain)
 }
@@ -56,7 +57,8 @@ func (c *configService) Watch(
 // A keyWatch is one Watch stream: what it must tell, which it tells as its caller can take it.
 type keyWatch struct {
 	asText bool
-	box    postedStream[*configv1.WatchResponse]
+	box    *outbox.Outbox[*configv1.WatchResponse]
+	over   over
 
 	mu        sync.Mutex
 	begun     bool
@@ -75,7 +77,7 @@ type keyNews struct{ before, after *recipes.Entry }
 // run is the stream from the first look to its end.
 func (w *keyWatch) run(shared *broadcast[watchedKeys, *recipes.Mirror], drain *drain) error {
 	defer shared.leave()
-	return relay(shared, drain, w.box.over, func(now shown[*recipes.Mirror]) error {
+	return relay(shared, drain, w.over, func(now shown[*recipes.Mirror]) error {
 		if w.learn(now) {
 			w.box.Put(topicPlace, w.compose)
 		}

@@ -32,12 +32,12 @@ func (e *electionService) Watch(
 		return err
 	}
 	keepalive := &electionv1.WatchResponse{Event: &electionv1.WatchResponse_Keepalive{Keepalive: alive}}
-	box, err := openWatch(request, stream, keepalive)
+	box, of, err := openWatch(request, stream, keepalive)
 	if err != nil {
 		return err
 	}
 	observed := observation{of: asked}
-	return showOn(stream, e.services.locks.watch(asked), e.services.drain, box, func(now shown[*lockView]) error {
+	return showOn(stream, e.services.locks.watch(asked), e.services.drain, of, func(now shown[*lockView]) error {
 		if news := observed.learn(now); news != nil {
 			box.Put(topicPlace, func() (*electionv1.WatchResponse, bool) { return news, true })
 		}

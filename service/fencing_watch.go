@@ -12,6 +12,7 @@ import (
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
 const mostWatchLocks = 100
@@ -26,11 +27,11 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 	if err := f.services.watched.note(ctx, caller.Of(ctx).Identity, len(locks)); err != nil {
 		return err
 	}
-	box, err := openWatch(request, stream, &fencingv1.WatchResponse{Keepalive: alive})
+	box, of, err := openWatch(request, stream, &fencingv1.WatchResponse{Keepalive: alive})
 	if err != nil {
 		return err
 	}
-	w := &tokenWatch{box: box, locks: make([]lockToken, len(locks))}
+	w := &tokenWatch{box: box, over: of, locks: make([]lockToken, len(locks))}
 	ended := make(chan error, len(locks))
 	for i, lock := range locks {
 		w.locks[i].lock = lock
@@ -39,7 +40,7 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 		go func() { ended <- w.follow(i, shared, f.services.drain) }()
 	}
 	err = <-ended
-	box.over.end(err)
+	of.end(err)
 	for range len(locks) - 1 {
 		err = cmp.Or(err, <-ended) // the first says why
 	}
@@ -65,7 +66,8 @@ func parseLocks(wire []string) ([]name, error) {
 
 // A tokenWatch is one Watch stream.
 type tokenWatch struct {
-	box postedStream[*fencingv1.WatchResponse]
+	box  *outbox.Outbox[*fencingv1.WatchResponse]
+	over over
 
 	mu    sync.Mutex
 	locks []lockToken // in the order of the request
@@ -86,7 +88,7 @@ type tokenShown struct {
 // follow tells of one lock until the stream ends.
 func (w *tokenWatch) follow(i int, shared *broadcast[name, *lockView], drain *drain) (err error) {
 	defer contain(&err)
-	return relay(shared, drain, w.box.over, func(now shown[*lockView]) error {
+	return relay(shared, drain, w.over, func(now shown[*lockView]) error {
 		var token int64
 		if holders := now.view.Holders; len(holders) > 0 {
 			token = holders[0].Token

@@ -15,6 +15,7 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -128,7 +129,7 @@ type leaseStream[M any] struct {
 	began    time.Time
 	lease    *lease
 	over     over
-	box      postedStream[M]
+	box      *outbox.Outbox[M]
 	words    leaseWords[M]
 	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
 

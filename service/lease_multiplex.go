@@ -24,6 +24,7 @@ import (
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	machine "github.com/sidekeeper/sidekeeper/internal/lease"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
 // mostUnsent is how many answers may wait for a caller that asks and does not read.
@@ -38,7 +39,8 @@ type multiplex struct {
 	lease  *lease
 	over   over      // of the stream, and with it of its requests
 	shared time.Time // when nobody counts any more who asked an earlier process over a connection of its own; zero if nobody did
-	box    postedStream[*leasev1.MultiplexResponse]
+	box    *outbox.Outbox[*leasev1.MultiplexResponse]
+	unread over // when its messages are not read any more
 
 	mu       sync.Mutex
 	last     int                 // number of the newest request
@@ -86,8 +88,8 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 		return invalid("request", "", "open or resume in the first message")
 	}
 	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), requests: map[uint64]*started{}}
-	m.box = newOutbox(newOver(m.ctx), stream.Send)
-	m.over = newOver(m.box.over.ctx)
+	m.unread = newOver(m.ctx)
+	m.box, m.over = newOutbox(m.unread, stream.Send), newOver(m.unread.ctx)
 	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
@@ -340,7 +342,7 @@ func (s *started) tellEnd(err error) {
 	select {
 	case <-sent:
 		return
-	case <-s.box.over.Done():
+	case <-s.unread.Done():
 	}
 	s.lease.drive.step(machine.Event{Kind: machine.Unread, Of: s.life})
 }

@@ -51,12 +51,12 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
-	box, err := openWatch(request, stream, &lockv1.WatchResponse{Keepalive: alive})
+	box, of, err := openWatch(request, stream, &lockv1.WatchResponse{Keepalive: alive})
 	if err != nil {
 		return err
 	}
 	var told toldView
-	return showOn(stream, l.services.locks.watch(asked), l.services.drain, box, func(now shown[*lockView]) error {
+	return showOn(stream, l.services.locks.watch(asked), l.services.drain, of, func(now shown[*lockView]) error {
 		if told.isNews(now.view.ageless, now.stale) {
 			box.Put(topicPlace, func() (*lockv1.WatchResponse, bool) {
 				return &lockv1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true

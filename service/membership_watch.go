@@ -58,12 +58,12 @@ func (m *membershipService) Watch(
 	if err != nil {
 		return err
 	}
-	box, err := openWatch(request, stream, &membershipv1.WatchResponse{Keepalive: alive})
+	box, of, err := openWatch(request, stream, &membershipv1.WatchResponse{Keepalive: alive})
 	if err != nil {
 		return err
 	}
 	w, shared := &groupWatcher{name: asked}, m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
-	return showOn(stream, shared, m.services.drain, box, func(now shown[*groupView]) error {
+	return showOn(stream, shared, m.services.drain, of, func(now shown[*groupView]) error {
 		box.Put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
 		return nil
 	})

@@ -52,12 +52,12 @@ func (m *semaphoreService) Watch(
 	if err != nil {
 		return err
 	}
-	box, err := openWatch(request, stream, &semaphorev1.WatchResponse{Keepalive: alive})
+	box, of, err := openWatch(request, stream, &semaphorev1.WatchResponse{Keepalive: alive})
 	if err != nil {
 		return err
 	}
 	var told toldView
-	return showOn(stream, m.services.permits.watch(asked), m.services.drain, box, func(now shown[*semaphoreView]) error {
+	return showOn(stream, m.services.permits.watch(asked), m.services.drain, of, func(now shown[*semaphoreView]) error {
 		if told.isNews(now.view.ageless, now.stale) {
 			box.Put(topicPlace, func() (*semaphorev1.WatchResponse, bool) {
 				return &semaphorev1.WatchResponse{View: now.view.message(asked), Stale: now.stale}, true

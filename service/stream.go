@@ -19,13 +19,7 @@ type mailbox[M any] interface {
 	Wait()                                            // returns when nothing is being sent any more; the stream must have ended
 }
 
-// A postedStream is a stream's outbox and the stream's end, which comes when a message cannot be sent for too long.
-type postedStream[M any] struct {
-	*outbox.Outbox[M]
-
-	over over
-}
-
-func newOutbox[M any](of over, send func(M) error) postedStream[M] {
-	return postedStream[M]{outbox.New(send, func() { of.end(errSlowReader) }), of}
+// newOutbox is for the messages of a stream, whose end comes when one cannot be sent for too long.
+func newOutbox[M any](of over, send func(M) error) *outbox.Outbox[M] {
+	return outbox.New(send, func() { of.end(errSlowReader) })
 }

@@ -10,6 +10,7 @@ import (
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
 // How often a reader may ask to hear that its stream is still served.
@@ -22,30 +23,31 @@ var alive = &holdv1.Keepalive{}
 
 type watchRequest interface{ GetKeepalive() *durationpb.Duration }
 
-// openWatch begins a Watch stream whose other fields are right, and returns what sends its messages until the stream has ended. The
-// message keepalive is sent if the request asks for it.
-func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (box postedStream[*M], _ error) {
+// openWatch begins a Watch stream whose other fields are right. It returns what sends the stream's messages, and the stream's end. The message
+// keepalive is sent if the request asks for it.
+func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (_ *outbox.Outbox[*M], of over, _ error) {
 	every, err := parseDuration("keepalive", request.GetKeepalive(), shortestKeepalive, longestKeepalive)
 	if err != nil {
-		return box, err
+		return nil, of, err
 	}
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return box, err
+		return nil, of, err
 	}
-	box = newOutbox(overOf(stream.Context()), stream.Send)
+	of = overOf(stream.Context())
+	box := newOutbox(of, stream.Send)
 	caller.AfterStatus(stream.Context(), box.Wait)
 	if every != nil {
 		box.KeepAlive(*every, keepalive)
 	}
-	return box, nil
+	return box, of, nil
 }
 
 // showOn relays a broadcast to a Watch stream, and leaves it after the stream's status.
 func showOn[K comparable, V, M any](
-	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, box postedStream[*M], tell func(now shown[V]) error,
+	stream grpc.ServerStreamingServer[M], shared *broadcast[K, V], drain *drain, of over, tell func(now shown[V]) error,
 ) error {
 	caller.AfterStatus(stream.Context(), shared.leave)
-	return relay(shared, drain, box.over, tell)
+	return relay(shared, drain, of, tell)
 }
 
 // A toldView is what a stream was told last: a view without ages, nil before the first, and whether it was stale.
