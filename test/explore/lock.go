@@ -255,7 +255,7 @@ func (l *lock) bring(s *side, e lease.Event) (may bool) {
 		case lease.Leave:
 			s.goes = true
 		case lease.Watch, lease.Unwatch:
-			if effect.On != outOfSight { // of whom nobody hears
+			if effect.On != outOfSight { // whose end no sidecar hears of
 				s.watched[effect.On-1] = effect.Do == lease.Watch
 			}
 		}

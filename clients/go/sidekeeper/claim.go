@@ -82,8 +82,8 @@ func (c *claim) ValidFor() time.Duration {
 	return max(left, 0)
 }
 
-// isOutlived says whether the clock ends the claim: its validity is over, and somebody counts on it. Nobody counts on a lease on which nothing
-// stands. Whoever starts something on a lease sees first that it is valid, so here the clock is read last.
+// isOutlived says whether the clock ends the claim: its validity is over, and a caller counts on it. No caller counts on a lease on which
+// nothing stands. A caller that starts something on a lease sees first that it is valid, so here the clock is read last.
 func (c *claim) isOutlived() bool {
 	counted := c.carries == nil || c.carries() || c.isStoodOn()
 	_, until := c.proof()

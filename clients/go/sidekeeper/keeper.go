@@ -119,7 +119,7 @@ func (k *keeper) endExpired(ctx context.Context) {
 		earliest := never
 		for _, c := range k.kept() {
 			_, until := c.proof()
-			if c.ValidFor() == 0 { // which ends it if anybody counts on it
+			if c.ValidFor() == 0 { // which ends it if a caller counts on it
 				until = k.clock.now() + longestNap
 			}
 			if c.context.Err() == nil {

@@ -33,7 +33,7 @@ func (o LockOptions) worthAnother(lead *Lock, err error) bool {
 	if lead != nil {
 		return lead.Err() != nil
 	}
-	return isTransient(err) || wasCutShort(err) && (o.Lease == nil || o.Lease.Err() == nil && o.Lease.context.Err() == nil)
+	return isTransient(err) || wasCutShort(err) && (o.Lease == nil || o.Lease.Valid() || o.Lease.context.Err() == nil)
 }
 
 // WatchLeader says who holds the lock, or holds it first, and nil if it is free: at once and whenever that has changed, also across
