@@ -37,8 +37,8 @@ export class Claim {
   }
 
   /**
-   * For how many seconds it is proven to be the caller's; 0 if it is not. Then it is lost, unless it is a lease on which nothing stands:
-   * nobody counts on that, and it may be valid again.
+   * For how many seconds it is proven to be the caller's; 0 if it is not. Then it is lost, unless it is a lease on which nothing
+   * stands: no claim depends on that, and it may be valid again.
    */
   validFor(): number {
     if (this.over || this.cause !== undefined) {

@@ -459,7 +459,7 @@ void test("a lease on which nothing stands is not lost when its validity runs ou
   assert.ok(lock.error?.cause instanceof LeaseLostError && lease.error?.cause instanceof LeaseLostError);
 });
 
-void test("what is started on a lease that is not valid fails when nobody says that it is", async (t) => {
+void test("what is started on a lease that is not valid fails when no answer says that it is", async (t) => {
   const suspend = suspending(t);
   const { script, client } = await scripted(t);
   const lease = await client.openLease();
