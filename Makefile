@@ -59,8 +59,8 @@ need: ## Install, or else name, what the tests take beyond Go
 
 # The targets of lanes, which `make test` runs side by side.
 .PHONY: test-core test-simulation test-ensembles-1 test-ensembles-2 test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
-test-core:
-	go test -race -timeout 20m $$($(LANE) packages core)
+test-core: # most of these tests wait
+	go test -race -parallel 6 -timeout 20m $$($(LANE) packages core)
 
 # Every schedule, and one in ten of them with the race detector, which costs four times as much. What plays thousands has it at night.
 test-simulation:
