@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestAnOperatorBreaksAHoldWithAReasonThatIsOnRecord(t *testing.T) {
 	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
 	b.shows("standby")
 	same(t, "what is markup of a caller", evaluate[int](b, `document.querySelectorAll("main script, main img").length`), 0)
-	same(t, "title", evaluate[string](b, `document.title`), "Sidekeeper console")
+	same(t, "title", evaluate[string](b, `document.title`), "orders – Locks – Sidekeeper console")
 
 	b.do(chromedp.Evaluate(`document.querySelector("#detail .danger").click()`, nil), chromedp.WaitVisible("#ask[open]", chromedp.ByQuery),
 		chromedp.Click("#ask-yes", chromedp.ByQuery))
@@ -133,6 +134,7 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 		b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
 		b.shows(one.detail)
 	}
+	b.shows("Waits: 2 in a circle")
 	b.choose("health")
 	b.shows("of 1000, 0 of them suspended")
 	b.shows("ensemble, heartbeat")
@@ -142,6 +144,65 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 	b.shows("later")
 	must(t, later.Release(ctx))
 	b.do(chromedp.Poll(`!document.body.innerText.includes("later")`, nil))
+	same(t, "errors", strings.Join(b.errors, "\n"), "")
+}
+
+// What is not known is not shown as nothing, nor what is old as new.
+func TestInAnOutageThePageSaysWhatItDoesNotKnow(t *testing.T) {
+	s := newStage(t)
+	s.hold(s.client(), "orders", "billing")
+	seen, late := s.open(), newTab(t, chromedp.WindowSize(1200, 900))
+	seen.shows("orders")
+	seen.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
+	seen.shows("live")
+	must(t, s.ensemble.Signal(syscall.SIGSTOP))
+	late.do(chromedp.Navigate(s.console))
+	late.shows("This is not known")
+	same(t, "that nothing is held", strings.Contains(late.text(), "No lock is held"), false)
+	late.choose("health")
+	late.shows("DOES NOT ANSWER")
+	late.shows("no contact with the ensemble")
+	seen.shows("as of ")
+	seen.shows("may be out of date")
+	same(t, "what is marked as old", evaluate[int](seen, `document.querySelectorAll("#list .stale, #detail .stale").length`), 2)
+	seen.shows("orders")
+	seen.inEachShape(func(shape string) { seen.obeys("an outage" + shape) })
+	must(t, s.ensemble.Signal(syscall.SIGCONT))
+	seen.do(chromedp.Poll(`document.querySelectorAll(".stale").length === 0`, nil))
+	late.choose("locks")
+	late.shows("billing") // whose hold the ensemble has kept
+}
+
+func TestWhatIsShownHasAnAddress(t *testing.T) {
+	s := newStage(t)
+	client := s.client()
+	for _, name := range []string{"a/b_c", "orders"} {
+		s.hold(client, name, "owner of "+name)
+	}
+	s.wait(client, "orders", "standby")
+	b := s.open()
+	b.do(chromedp.Poll(`document.querySelector('.grid[role="grid"] .space .row').innerText.includes("orders")`, nil)) // it is waited for
+	b.do(chromedp.SendKeys("#search", "b_c", chromedp.ByQuery))
+	b.shows("1 of 2")
+	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
+	b.shows("owner of a/b_c")
+	address := func() string { return evaluate[string](b, `location.hash`) }
+	same(t, "the address", address(), "#/locks/a%2Fb_c?search=b_c")
+	b.do(chromedp.Reload())
+	b.shows("owner of a/b_c")
+	b.shows("1 of 2")
+	b.choose("health")
+	b.shows("ensemble, heartbeat")
+	same(t, "the title", evaluate[string](b, `document.title`), "Health – Sidekeeper console")
+	b.do(chromedp.Evaluate(`history.back()`, nil))
+	b.shows("owner of a/b_c")
+	b.do(chromedp.Evaluate(`history.back()`, nil))
+	b.do(chromedp.Poll(`document.getElementById("detail").hidden`, nil))
+	same(t, "the address before", address(), "#/locks?search=b_c")
+	b.do(chromedp.SendKeys("#search", "zzz", chromedp.ByQuery))
+	b.shows("None of 2 matches “b_czzz”.")
+	b.do(chromedp.Evaluate(`location.hash = "#/groups/%zz"`, nil))
+	b.shows("%zz")
 	same(t, "errors", strings.Join(b.errors, "\n"), "")
 }
 

@@ -28,6 +28,8 @@ type stage struct {
 	callers, operators, admin string // addresses
 	record                    string // the audit log's file
 	console                   string // the address that the console has printed
+	ensemble                  *os.Process
+	started                   *os.Process // the newest program
 }
 
 // newStage starts all of it, as its users do.
@@ -39,6 +41,7 @@ func newStage(t *testing.T) *stage {
 		admin: "unix://" + folder + "/admin",
 	}
 	ensemble := s.start(regexp.MustCompile(`ensemble: +([\d.:]+),`), "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
+	s.ensemble = s.started
 	s.start(regexp.MustCompile(`listening on (.*)`), "serve", "--zookeeper", ensemble, "--tick-time", "1s", "--session-timeout", "15s",
 		"--listen", s.callers, "--operator-listen", s.operators, "--audit-log", s.record, "--log-level", "error", "--drain-timeout", "0s", "--admin-listen", s.admin)
 	s.console = s.start(regexp.MustCompile(`(http://.*)`), "console", "--operator-address", s.operators, "--admin", s.admin)
@@ -53,7 +56,9 @@ func (s *stage) start(pattern *regexp.Regexp, args ...string) string {
 	out, err := command.StdoutPipe()
 	must(s.t, err)
 	must(s.t, command.Start())
+	s.started = command.Process
 	s.t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGCONT)
 		_ = command.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(5*time.Second, func() { _ = command.Process.Kill() })
 		defer late.Stop()

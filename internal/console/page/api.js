@@ -56,12 +56,13 @@ export async function listed(method, request, field, tell) {
 const shortest = 2000; // milliseconds between two questions
 const patience = 10; // times as long as an answer took it is not asked for again
 
-// again does a task again and again for as long as it is wanted. While nobody sees the page, it does nothing.
-export async function again(wanted, task) {
+// again does a task again and again for as long as it is wanted, but not sooner than that. While the page cannot be seen, it does nothing. The
+// task says false if it was not answered.
+export async function again(wanted, task, soonest = shortest) {
   while (wanted()) {
     const begun = performance.now();
-    if (document.visibilityState === "visible") await task();
-    const rest = Math.max(shortest, patience * (performance.now() - begun));
+    const answered = document.visibilityState === "visible" && (await task()) !== false;
+    const rest = answered ? Math.max(soonest, patience * (performance.now() - begun)) : soonest;
     await new Promise((resolve) => { setTimeout(resolve, rest); });
   }
 }

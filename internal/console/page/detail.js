@@ -42,18 +42,25 @@ async function follow(kind, row, show, status, signal) {
       if (kind.watch) {
         await watch(...kind.watch(row), (message) => {
           show(stamped(message.view));
-          status.textContent = message.stale ? "live, but may be out of date: the ensemble does not answer" : "live";
+          say(status, message.stale ? "may be out of date: the ensemble does not answer" : "", "live");
         }, signal);
       } else {
         show(await kind.get(row));
-        status.textContent = "";
+        say(status, "", "");
       }
     } catch (error) {
       if (signal.aborted) return;
-      status.textContent = error instanceof Refusal ? error.message : "the sidecar does not answer";
+      say(status, error instanceof Refusal ? error.message : "the sidecar does not answer");
     }
     await new Promise((resolve) => { setTimeout(resolve, pause); });
   }
+}
+
+// say says what is wrong with what is shown below, and marks that; if nothing is, how it is shown.
+function say(status, wrong, otherwise) {
+  status.textContent = wrong || otherwise;
+  status.className = wrong ? "bad-text" : "quiet";
+  status.nextElementSibling.classList.toggle("stale", wrong !== "");
 }
 
 const shower = (kind, row, content) => (kind.facts ? facts(kind, content) : parts(kind, row, content));

@@ -63,7 +63,8 @@ const count = (title) => ({ title, className: "number", text: (row) => row[title
 
 export const kinds = [
   {
-    id: "locks", title: "Locks", key: (row) => row.name, empty: "No lock is held or waited for.",
+    id: "locks", title: "Locks", key: (row) => row.name, order: { column: 1, down: true },
+    empty: "No lock is held or waited for. To hold one for a minute: sidekeeper lock run orders -- sleep 60",
     list: (tell) => listed(`${lock}/List`, {}, "locks", tell),
     columns: [
       name,
@@ -80,7 +81,7 @@ export const kinds = [
     ],
   },
   {
-    id: "groups", title: "Groups", key: (row) => row.name, empty: "There is no group.",
+    id: "groups", title: "Groups", key: (row) => row.name, empty: "There is no group. To join one for a minute: sidekeeper members join web web-1 -- sleep 60",
     list: async () => (await listed(`${membership}/List`, {}, "groups")).map((one) => ({ ...one, name: one.group })),
     columns: [
       name,
@@ -95,7 +96,7 @@ export const kinds = [
     }],
   },
   {
-    id: "semaphores", title: "Semaphores", key: (row) => row.name, empty: "There is no semaphore.",
+    id: "semaphores", title: "Semaphores", key: (row) => row.name, empty: "There is no semaphore. To make one of three permits: sidekeeper semaphore create pool 3",
     list: (tell) => listed(`${semaphore}/List`, {}, "semaphores", tell),
     columns: [name, { title: "limit", className: "number", text: (row) => row.limit, sort: (row) => row.limit }],
     watch: (row) => [`${semaphore}/Watch`, { name: row.name }],
@@ -115,14 +116,14 @@ export const kinds = [
     columns: [name, { title: "kind", className: "name", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
   {
-    id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence.",
+    id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To take the first number of one: sidekeeper seq next invoices",
     list: (tell) => listed(`${sequence}/List`, {}, "sequences", tell),
     columns: [name, { title: "last issued", className: "number", text: (row) => (row.malformed ? "malformed" : row.lastIssued ?? "0"), sort: (row) => BigInt(row.lastIssued ?? 0) }],
     get: async (row) => call(`${sequence}/Get`, { name: row.name }),
     facts: (got) => [["last issued", got.lastIssued ?? "0"], ["incarnation", got.incarnation]],
   },
   {
-    id: "config", title: "Configuration", key: (row) => row.name, empty: "There is no key.",
+    id: "config", title: "Configuration", key: (row) => row.name, empty: "There is no key. To set one: sidekeeper config put shop/limit 250",
     list: async () => (await listed(`${config}/List`, { asText: true }, "entries")).map((one) => ({ ...one, name: one.key })),
     columns: [
       name,

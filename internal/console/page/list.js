@@ -5,12 +5,11 @@ const height = 40; // pixels of a row, as in the style sheet
 const spare = 8; // rows above and below those that are seen
 
 export class List {
-  // columns are {title, text(row) or make(row), sort(row), className}; seen is told the rows that are shown.
-  constructor({ label, columns, key, open, seen, empty }) {
-    Object.assign(this, { columns, key, open, seen, empty });
+  // columns are {title, text(row) or make(row), sort(row), className}; seen is told the rows that are shown; empty is what is said if there is none.
+  constructor({ label, columns, key, order = { column: 0, down: false }, open, seen, empty = "" }) {
+    Object.assign(this, { columns, key, order, open, seen, empty });
     this.rows = [];
     this.lines = new Map(); // the elements of those that can be seen, by key
-    this.order = { column: 0, down: false };
     this.current = undefined; // key of the row that has the focus, or will have it
     this.head = element("div", { role: "row", class: "row head", "aria-rowindex": 1 });
     this.space = element("div", { class: "space", role: "presentation" });
@@ -96,7 +95,7 @@ export class List {
         return;
       }
       const text = String(column.text(row));
-      if (cell.textContent !== text) cell.textContent = text;
+      if (cell.textContent !== text) cell.textContent = cell.title = text;
     });
     return line;
   }

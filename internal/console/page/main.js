@@ -1,47 +1,66 @@
 // The page: tabs, the list of one kind, its search, and how all of it follows what happens.
+import { go, note, where } from "./address.js";
 import { again, call, hasToken, own, Refusal } from "./api.js";
 import { close, open } from "./detail.js";
 import { kinds as plain } from "./kinds.js";
 import { List } from "./list.js";
 import { state } from "./state.js";
 import { waits } from "./waits.js";
-import { element, visible } from "./words.js";
+import { element, time, visible } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const kinds = [plain[0], waits, ...plain.slice(1), state];
 let kind, list, rows;
+let listed = 0; // when rows came
+let failure = ""; // why they did not come anew; empty if they did
 let asked = 0; // which answer is the newest
 
 const shortest = 2000; // milliseconds between two looks at the health, and at how old things are
+const rarely = 15000; // between two looks for circles
+
+// follow shows what the address says.
+function follow() {
+  const { id, name, search } = where();
+  const next = kinds.find((one) => one.id === id) ?? kinds[0];
+  if (next !== kind) select(next);
+  if ($("search").value !== search) {
+    $("search").value = search;
+    show();
+  }
+  if (name !== undefined && (kind.watch || kind.get)) {
+    open(kind, { name }, () => go(kind.id, undefined, $("search").value));
+  } else if (!$("detail").hidden) {
+    close();
+    list.focus();
+  }
+  document.title = [name && visible(name), kind.title, "Sidekeeper console"].filter(Boolean).join(" – ");
+}
 
 function select(next) {
   close();
   kind = next;
   rows = undefined;
+  failure = "";
   list = new List({
-    label: kind.title, columns: kind.columns, key: kind.key, empty: kind.empty, open: openRow,
+    label: kind.title, columns: kind.columns, key: kind.key, order: kind.order, open: openRow,
     seen: kind.seen && ((seen) => seen.forEach((row) => kind.seen(row, redraw))),
   });
   $("list").replaceChildren(list.node);
   $("search").value = "";
-  $("count").textContent = "loading";
   for (const tab of $("tabs").children) {
     const chosen = tab.id === `tab-${kind.id}`;
     tab.setAttribute("aria-selected", chosen);
     tab.tabIndex = chosen ? 0 : -1;
   }
   $("panel").setAttribute("aria-labelledby", `tab-${kind.id}`);
+  $(`tab-${kind.id}`).scrollIntoView({ block: "nearest", inline: "nearest" });
+  show();
   refresh(++asked);
 }
 
 function openRow(row) {
-  if (kind.opens) {
-    const [id, other] = kind.opens(row);
-    select(kinds.find((one) => one.id === id));
-    openRow(other);
-  } else if (kind.watch || kind.get) {
-    open(kind, row, () => list.focus());
-  }
+  if (kind.opens) go(...kind.opens(row));
+  else if (kind.watch || kind.get) go(kind.id, row.name, $("search").value);
 }
 
 // redraw shows what came meanwhile, at most once a frame.
@@ -54,13 +73,31 @@ function redraw() {
 
 const matches = (row, words) => (kind.matches ? kind.matches(row, words) : row.name.toLowerCase().includes(words));
 
-// show shows those of these rows that are searched.
-function show(some) {
+// show shows those rows that are searched: all, or those that have come until now. Else it says why there is none.
+function show(some = rows ?? []) {
   const words = $("search").value.trim().toLowerCase();
   const found = words === "" ? some : some.filter((row) => matches(row, words));
+  list.empty = emptiness(some, words);
+  list.node.classList.toggle("stale", failure !== "" && rows !== undefined);
   list.show(found);
+  $("count").className = failure ? "bad-text" : "quiet";
+  $("count").textContent = failure ? outdated() : counted(found, some, words);
+}
+
+function emptiness(some, words) {
+  if (failure) return `This is not known: ${failure}. The page goes on asking.`;
+  if (rows === undefined) return "loading";
+  return words !== "" && some.length > 0 ? `None of ${some.length.toLocaleString("en")} matches “${words}”.` : kind.empty;
+}
+
+// outdated says why what is shown may be wrong, and for how long.
+const outdated = () => (rows === undefined ? failure : `as of ${time((performance.now() - listed) / 1000)} ago: ${failure}`);
+
+function counted(found, some, words) {
+  if (rows === undefined && some.length === 0) return "loading";
+  if (kind.uncounted) return kind.note;
   const all = `${some.length.toLocaleString("en")}${rows ? "" : " so far"}${kind.note ? ` ${kind.note}` : ""}`;
-  $("count").textContent = words === "" ? all : `${found.length.toLocaleString("en")} of ${all}`;
+  return words === "" ? all : `${found.length.toLocaleString("en")} of ${all}`;
 }
 
 // refresh lists again and again, as long as nothing else was chosen.
@@ -68,14 +105,35 @@ function refresh(mine) {
   again(() => mine === asked, async () => {
     try {
       const early = rows === undefined && ((some) => { if (mine === asked) show(some); });
-      const listed = await kind.list(early || undefined);
+      const all = await kind.list(early || undefined);
       if (mine !== asked) return;
-      rows = listed;
-      show(rows);
+      [rows, listed, failure] = [all, performance.now(), ""];
+      alarm(kind, all);
     } catch (error) {
-      if (mine === asked) $("count").textContent = error instanceof Refusal ? error.message : "no answer";
+      if (mine !== asked) return;
+      failure = error instanceof Refusal ? error.message.replace(/\.$/, "") : "the console does not answer";
     }
+    show();
+    return failure === "";
   });
+}
+
+// alarm says on a tab what a person should look at there.
+function alarm(of, all) {
+  const words = of.alarm?.(all);
+  $(`tab-${of.id}`).textContent = words ? `${of.title}: ${words}` : of.title;
+}
+
+// watchFor looks for that also while another tab is chosen.
+function watchFor(of) {
+  again(() => true, async () => {
+    try {
+      if (of !== kind) alarm(of, await of.list());
+      return true;
+    } catch {
+      return false; // the list says why
+    }
+  }, rarely);
 }
 
 function contact(words, level) {
@@ -105,15 +163,15 @@ function turnTab(event) {
   const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: kinds.length - 1 }[event.key];
   if (to === undefined) return;
   event.preventDefault();
-  select(kinds[(to + kinds.length) % kinds.length]);
-  $(`tab-${kind.id}`).focus();
+  const next = kinds[(to + kinds.length) % kinds.length];
+  go(next.id);
+  $(`tab-${next.id}`).focus();
 }
 
 function press(event) {
   if ($("ask").open) return;
   if (event.key === "Escape" && !$("detail").hidden) {
-    close();
-    list.focus();
+    go(kind.id, undefined, $("search").value);
   } else if (event.key === "/" && event.target.tagName !== "INPUT") {
     event.preventDefault();
     $("search").focus();
@@ -126,13 +184,19 @@ async function begin() {
     return;
   }
   $("tabs").append(...kinds.map((one) =>
-    element("button", { type: "button", role: "tab", id: `tab-${one.id}`, "aria-controls": "panel", onclick: () => select(one) }, one.title)));
+    element("button", { type: "button", role: "tab", id: `tab-${one.id}`, "aria-controls": "panel", onclick: () => go(one.id) }, one.title)));
   $("tabs").addEventListener("keydown", turnTab);
-  $("search").addEventListener("input", () => { if (rows) show(rows); });
+  $("search").addEventListener("input", () => { note(kind.id, $("search").value); if (rows) show(); });
   document.addEventListener("keydown", press);
   addEventListener("resize", redraw);
-  setInterval(() => { if (document.visibilityState === "visible") redraw(); }, shortest);
-  select(kinds[0]);
+  setInterval(() => {
+    if (document.visibilityState !== "visible") return;
+    redraw();
+    if (failure) $("count").textContent = outdated();
+  }, shortest);
+  addEventListener("hashchange", follow);
+  follow();
+  kinds.filter((one) => one.alarm).forEach(watchFor);
   health();
   const known = await own("/about");
   $("about").textContent = `${visible(known.address)}, ${visible(known.version)}`;

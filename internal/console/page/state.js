@@ -22,7 +22,7 @@ function facts(state) {
 }
 
 export const state = {
-  id: "health", title: "Health", note: "facts of this sidecar", key: (row) => row.name, empty: "Nothing is known.",
+  id: "health", title: "Health", note: "this sidecar alone", uncounted: true, key: (row) => row.name, empty: "Nothing is known.",
   list: async () => facts(await own("/state")),
   columns: [
     { title: "what", className: "name", text: (row) => row.name, sort: (row) => row.place },

@@ -13,7 +13,7 @@ async function edges() {
   contended.sort((a, b) => b.contenders - a.contenders);
   const found = [];
   for (let at = 0; at < Math.min(most, contended.length); at += 3) {
-    const views = await Promise.all(contended.slice(at, at + 3).map((one) => call(`${lock}/Get`, { name: one.name }).catch(() => ({}))));
+    const views = await Promise.all(contended.slice(at, at + 3).map((one) => call(`${lock}/Get`, { name: one.name })));
     for (const { view } of views) {
       for (const waiter of stamped(view).waiters ?? []) found.push({ lock: view.name, waiter, holders: view.holders ?? [] });
     }
@@ -36,12 +36,18 @@ function chain(edge, byWaiter) {
   return { words, circle: false };
 }
 
+const circles = { column: 3, down: false }; // first: that column sorts them so
+
 export const waits = {
-  id: "waits", title: "Waits", key: (row) => row.name, empty: "Nobody waits for a lock.",
+  id: "waits", title: "Waits", key: (row) => row.name, order: circles, empty: "No caller waits for a lock.",
   list: async () => {
     const found = await edges();
     const byWaiter = new Map(found.map((edge) => [party(edge.waiter), edge]));
     return found.map((edge, index) => ({ ...edge, ...chain(edge, byWaiter), name: `${edge.lock}\u0000${index}` }));
+  },
+  alarm: (rows) => {
+    const stuck = rows.filter((row) => row.circle).length;
+    return stuck === 0 ? "" : `${stuck} in a circle`;
   },
   columns: [
     { title: "who", className: "name", text: (row) => who(row.waiter), sort: (row) => row.waiter.owner ?? "" },
@@ -50,5 +56,5 @@ export const waits = {
     { title: "held by", className: "name wide", text: (row) => (row.circle ? "CIRCLE: " : "") + row.words.join(" "), sort: (row) => (row.circle ? "" : row.words.join(" ")) },
   ],
   matches: (row, words) => `${row.lock} ${row.waiter.owner} ${row.words.join(" ")}`.toLowerCase().includes(words),
-  opens: (row) => ["locks", { name: row.lock }],
+  opens: (row) => ["locks", row.lock],
 };

@@ -29,8 +29,10 @@ export function explain(name, signal) {
     try {
       const explained = await call("sidekeeper.lock.v1.LockService/Explain", { name });
       if (!signal.aborted) show(explained, { circles, usual, list });
+      return true;
     } catch (error) {
       circles.textContent = error instanceof Refusal ? error.message : "the sidecar does not answer";
+      return false;
     }
   });
   const section = element("section", { "aria-label": "Why callers wait" }, element("h3", {}, "Who waits for whom"), circles, list.node, usual);
