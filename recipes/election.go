@@ -78,7 +78,7 @@ func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*can
 		switch {
 		case errors.Is(err, ErrNoNode):
 			continue
-		case err != nil:
+		case allowing(err) != nil:
 			return nil, nil, err
 		}
 		if next = (&candidate{c, c.contender(node), revocationIn(node.Data)}); next.Owner == to {

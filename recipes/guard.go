@@ -90,7 +90,7 @@ func (l Lock) Guard(ctx context.Context, tree Tree, token int64) (Guard, error) 
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
-		case err != nil:
+		case allowing(err) != nil:
 			return Guard{}, err
 		case node.Czxid == token && neverAgain.MatchString(c.name):
 			return Guard{l.child(c), token}, nil

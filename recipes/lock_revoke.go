@@ -107,7 +107,7 @@ func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error)
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
-		case err != nil:
+		case allowing(err) != nil:
 			return child{}, err
 		case node.Czxid == token:
 			return c, nil

@@ -296,16 +296,6 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAPredecessorThatMayNotBeReadIsAnError(t *testing.T) {
-	inBubble(t, func(w world) {
-		holder := w.join(recipes.Exclusive)
-		if err := w.Deny(w.pathOf(holder), true); err != nil {
-			w.Fatal(err)
-		}
-		w.expect("denied", w.join(recipes.Exclusive))
-	})
-}
-
 func TestWaitersSeeWhoHolds(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.join(recipes.Read)

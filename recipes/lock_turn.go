@@ -189,6 +189,9 @@ func (p *Place) waitFor(ahead, blocking queue) {
 // leaves no watch behind on a node that does not.
 func (p *Place) watchPredecessor(ctx context.Context) error {
 	node, changed, err := p.session.Watch(ctx, p.lock.child(p.wait.predecessor))
+	if errors.Is(err, ErrDenied) {
+		return p.watchList(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -196,6 +199,19 @@ func (p *Place) watchPredecessor(ctx context.Context) error {
 	if p.wait.holders.contains(p.wait.predecessor) {
 		p.know(p.wait.predecessor, node)
 	}
+	return nil
+}
+
+// watchList is watchPredecessor for one that may not be read: the list of all shows its end, too.
+func (p *Place) watchList(ctx context.Context) error {
+	names, changed, err := p.session.WatchChildren(ctx, p.lock.Path)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(names, p.wait.predecessor.name) {
+		return ErrNoNode
+	}
+	p.wait.changed = changed
 	return nil
 }
 

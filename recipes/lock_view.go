@@ -42,6 +42,15 @@ func (c child) contender(node Node) Contender {
 	}
 }
 
+// allowing is the error of a read, unless the ensemble does not let the sidecar read this one node. Then the node stands there all the same, and
+// keeps no caller from the others.
+func allowing(err error) error {
+	if errors.Is(err, ErrDenied) {
+		return nil
+	}
+	return err
+}
+
 // Contenders counts those that hold the lock or wait for it.
 func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
 	names, err := tree.Children(ctx, l.Path)
@@ -149,7 +158,7 @@ func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if err != nil {
+		if allowing(err) != nil {
 			return View{}, err
 		}
 		contender := c.contender(node)

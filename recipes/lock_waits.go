@@ -107,7 +107,7 @@ func (w Waits) waiting(ctx context.Context, tree Tree, session int64, names []st
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if err != nil {
+		if allowing(err) != nil {
 			return all, err
 		}
 		var one Waiting

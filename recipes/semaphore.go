@@ -125,7 +125,7 @@ func (s Semaphore) first(ctx context.Context, tree Tree, waiters queue) (first N
 	if errors.Is(err, ErrNoNode) {
 		return Node{}, nil
 	}
-	return first, err
+	return first, allowing(err)
 }
 
 func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {

@@ -75,13 +75,13 @@ func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreVi
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if err != nil {
+		if allowing(err) != nil {
 			return nil, err
 		}
 		view.Taken++
 		taken[node.Owner]++
 		holder := PermitHolder{Contender: c.contender(node), Permits: 1, owner: node.Owner}
-		if i, shown := at[node.Owner]; shown {
+		if i, shown := at[node.Owner]; shown && node.Owner != 0 {
 			view.Holders[i].Permits++
 			view.Holders[i].Revoked = view.Holders[i].Revoked || holder.Revoked
 		} else if size <= maxViewBytes/2 {
@@ -96,7 +96,7 @@ func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreVi
 // dropFirst takes the first in the queue from the holders, who waits with the nodes of its permits until there is room for them.
 func (s Semaphore) dropFirst(ctx context.Context, tree Tree, view *SemaphoreView, taken map[int64]int, waiters queue) error {
 	first, err := s.first(ctx, tree, waiters)
-	if err == nil && taken[first.Owner] > 0 {
+	if err == nil && first.Owner != 0 && taken[first.Owner] > 0 {
 		view.Taken -= taken[first.Owner]
 		view.Holders = slices.DeleteFunc(view.Holders, func(h PermitHolder) bool { return h.owner == first.Owner })
 	}

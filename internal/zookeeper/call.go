@@ -108,6 +108,9 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 		s.doubtful.Store(true)
 	}
 	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
+	if errors.Is(err, recipes.ErrDenied) {
+		s.client.config.Denied()
+	}
 	if expired {
 		s.lose(errExpired)
 		return none, s.Err()

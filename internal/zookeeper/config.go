@@ -51,6 +51,7 @@ type Config struct {
 	Late    func()   // told of each heartbeat that is late, or nil
 
 	Restored func() // told when the ensemble is found to be restored from an older state, or nil
+	Denied   func() // told of each request that the ensemble's access control refuses, or nil
 
 	// The world around; nil for the real one.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -110,6 +111,9 @@ func (c *Config) completeListeners() {
 	}
 	if c.Restored == nil {
 		c.Restored = func() {}
+	}
+	if c.Denied == nil {
+		c.Denied = func() {}
 	}
 }
 
