@@ -92,9 +92,9 @@ func (e *entranceStream) awaitTurn(ctx context.Context) error {
 	defer e.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait at barrier")
 	defer span.End()
-	e.services.options.Events.WaitBegun()
+	e.services.options.Events.WaitBegun(e.waitsFor())
 	defer func() {
-		e.services.options.Events.WaitEnded(e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began))
+		e.services.options.Events.WaitEnded(e.waitsFor(), e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began))
 	}()
 	err := e.take(ctx, e.rejoinOr(first(e.rejoin), func(about recipes.About) (*recipes.Entrant, error) {
 		return e.barrier.Join(ctx, e.lease.session, about)

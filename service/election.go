@@ -83,6 +83,7 @@ func (e *electionService) Campaign(
 // campaignWords are those of a candidate.
 func campaignWords(of name) lockWords[*electionv1.CampaignResponse] {
 	return lockWords[*electionv1.CampaignResponse]{
+		waits: kindElection,
 		queued: func(turn recipes.Turn, _ time.Duration) (proto.Message, func() *electionv1.CampaignResponse) {
 			candidacy := &electionv1.Candidacy{Position: int32(turn.Position), Leader: leaderOnWire(of, turn.Holders)}
 			return candidacy, func() *electionv1.CampaignResponse {

@@ -19,7 +19,11 @@ const (
 	kindMember    = "member"
 	kindBarrier   = "barrier"
 	kindAgreement = "agreement"
+	kindElection  = "election" // a lock, in what counts waits
 )
+
+// WaitKinds are what streams wait for.
+var WaitKinds = []string{kindLock, kindSemaphore, kindElection, kindQueue, kindBarrier}
 
 // A possession is what a lease has of a resource.
 type possession struct {

@@ -75,6 +75,7 @@ type lockStream[M any] struct {
 type lockWords[M any] struct {
 	heldWords[M]
 
+	waits   string                                                                               // as of heldRecipe
 	queued  func(turn recipes.Turn, delay time.Duration) (ageless proto.Message, event func() M) // of which the first tells one from another
 	granted func(holdID string, token int64) M
 }
@@ -107,7 +108,7 @@ func runLock[M any](
 	a.lock.Delay = params.delay
 	defer a.wait.leave()
 	return a.run(stream.Context(), heldRecipe[*M]{
-		heldParams: params.heldParams, heldWords: words.heldWords, resource: of,
+		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 		end:   func(why error) { services.endLocks(a.hold, why) },
@@ -147,8 +148,10 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	defer span.End()
 	ctx, stopDetecting := a.detectDeadlock(ctx)
 	defer stopDetecting()
-	a.services.options.Events.WaitBegun()
-	defer func() { a.services.options.Events.WaitEnded(a.params.name.text, a.granted != nil, time.Since(a.began)) }()
+	a.services.options.Events.WaitBegun(a.waitsFor())
+	defer func() {
+		a.services.options.Events.WaitEnded(a.waitsFor(), a.params.name.text, a.granted != nil, time.Since(a.began))
+	}()
 	join := func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) }
 	err := a.take(ctx, a.rejoinOr(first(a.lock.Rejoin), join))
 	if err == nil {

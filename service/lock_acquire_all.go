@@ -113,8 +113,10 @@ func (a *locksStream) awaitTurn(ctx context.Context) error {
 	defer a.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the locks")
 	defer span.End()
-	a.services.options.Events.WaitBegun()
-	defer func() { a.services.options.Events.WaitEnded(a.params.names[0].text, a.granted, time.Since(a.began)) }()
+	a.services.options.Events.WaitBegun(a.waitsFor())
+	defer func() {
+		a.services.options.Events.WaitEnded(a.waitsFor(), a.params.names[0].text, a.granted, time.Since(a.began))
+	}()
 	err := a.take(ctx, a.rejoinOr(a.rejoin, func(about recipes.About) (*recipes.Places, error) {
 		return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
 	}))

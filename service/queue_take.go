@@ -88,8 +88,10 @@ func (d *deliveryStream) awaitTurn(ctx context.Context) error {
 	defer d.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for an item")
 	defer span.End()
-	d.services.options.Events.WaitBegun()
-	defer func() { d.services.options.Events.WaitEnded(d.name.text, d.delivered.Delivered, time.Since(d.began)) }()
+	d.services.options.Events.WaitBegun(d.waitsFor())
+	defer func() {
+		d.services.options.Events.WaitEnded(d.waitsFor(), d.name.text, d.delivered.Delivered, time.Since(d.began))
+	}()
 	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) {
 		return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
 	})

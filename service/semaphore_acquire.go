@@ -99,9 +99,9 @@ func (p *permitsStream) awaitTurn(ctx context.Context) error {
 	defer p.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for permits")
 	defer span.End()
-	p.services.options.Events.WaitBegun()
+	p.services.options.Events.WaitBegun(p.waitsFor())
 	defer func() {
-		p.services.options.Events.WaitEnded(p.params.name.text, p.granted.Granted, time.Since(p.began))
+		p.services.options.Events.WaitEnded(p.waitsFor(), p.params.name.text, p.granted.Granted, time.Since(p.began))
 	}()
 	if err := p.lookAtLimit(ctx); err != nil {
 		return err

@@ -76,8 +76,8 @@ type Events interface { //nolint:interfacebloat // one for each thing that is co
 	LeaseOpened()
 	LeaseNotNoted()                                 // it cannot be resumed, though the sidecar has a directory for that
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
-	WaitBegun()
-	WaitEnded(name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
+	WaitBegun(kind string)
+	WaitEnded(kind, name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
 	HoldBegun()
 	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
 	MemberJoined()
@@ -232,20 +232,20 @@ func orElse[T comparable](setting *T, otherwise T) {
 
 type noEvents struct{}
 
-func (noEvents) LeaseOpened()                          {}
-func (noEvents) LeaseNotNoted()                        {}
-func (noEvents) LeaseEnded(string, time.Duration)      {}
-func (noEvents) WaitBegun()                            {}
-func (noEvents) WaitEnded(string, bool, time.Duration) {}
-func (noEvents) HoldBegun()                            {}
-func (noEvents) HoldEnded(string, time.Duration)       {}
-func (noEvents) MemberJoined()                         {}
-func (noEvents) MemberEnded(string, time.Duration)     {}
-func (noEvents) NumbersIssued(string, int64)           {}
-func (noEvents) SequenceWritten(string)                {}
-func (noEvents) KeyWatchBegun()                        {}
-func (noEvents) KeyWatchEnded()                        {}
-func (noEvents) NodesWatched(int)                      {}
+func (noEvents) LeaseOpened()                                  {}
+func (noEvents) LeaseNotNoted()                                {}
+func (noEvents) LeaseEnded(string, time.Duration)              {}
+func (noEvents) WaitBegun(string)                              {}
+func (noEvents) WaitEnded(string, string, bool, time.Duration) {}
+func (noEvents) HoldBegun()                                    {}
+func (noEvents) HoldEnded(string, time.Duration)               {}
+func (noEvents) MemberJoined()                                 {}
+func (noEvents) MemberEnded(string, time.Duration)             {}
+func (noEvents) NumbersIssued(string, int64)                   {}
+func (noEvents) SequenceWritten(string)                        {}
+func (noEvents) KeyWatchBegun()                                {}
+func (noEvents) KeyWatchEnded()                                {}
+func (noEvents) NodesWatched(int)                              {}
 
 // A waiterLimit counts the callers that wait for each lock, semaphore or double barrier through this sidecar.
 type waiterLimit struct {

@@ -54,6 +54,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 	config.Quotas, config.FollowServers = serves, serves && config.FollowServers
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late, config.Restored = traces.observer(metrics), metrics.HeartbeatLate, metrics.EnsembleRestored
+	config.Denied = metrics.RequestDenied
 	client, err := zookeeper.New(config)
 	return ensemble{client}, err
 }

@@ -328,10 +328,11 @@ func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
 	t.Parallel()
 	s := newPolicyScene(t, "rules: []\nclasses: [{name: checkout, prefixes: [shop]}]")
-	s.metrics.WaitEnded("shop/orders", true, time.Second)
-	s.metrics.WaitEnded("batch", false, time.Second)
+	s.metrics.WaitEnded("lock", "shop/orders", true, time.Second)
+	s.metrics.WaitEnded("lock", "batch", false, time.Second)
 	for _, want := range []string{
-		`sidekeeper_wait_seconds_count{class="checkout",granted="yes"} 1`, `sidekeeper_wait_seconds_count{class="default",granted="no"} 1`,
+		`sidekeeper_wait_seconds_count{class="checkout",granted="yes",kind="lock"} 1`,
+		`sidekeeper_wait_seconds_count{class="default",granted="no",kind="lock"} 1`,
 	} {
 		if text := expect.Scrape(s.metrics.Handler()); !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)

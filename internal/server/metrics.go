@@ -27,7 +27,8 @@ type Metrics struct {
 	calls                   sync.Map               // of methods to their callCounts
 	started, handled        *prometheus.CounterVec // calls
 	received, sent          *prometheus.CounterVec // their messages
-	leases, holds, waiters  prometheus.Gauge
+	leases, holds           prometheus.Gauge
+	waiters                 *prometheus.GaugeVec
 	leaseTime, holdTime     prometheus.Histogram
 	waitTime                *prometheus.HistogramVec
 	leaseLosses, holdLosses *prometheus.CounterVec
@@ -41,6 +42,7 @@ type Metrics struct {
 	refusedPolicy           prometheus.Gauge
 	requestTime             *prometheus.HistogramVec
 	requestsLost            *prometheus.CounterVec
+	requestsDenied          prometheus.Counter
 	callErrors              *prometheus.CounterVec
 	quotaRefusals           *prometheus.CounterVec
 	linesDropped            *prometheus.CounterVec
@@ -67,10 +69,10 @@ func NewMetrics() *Metrics {
 
 		leases:         f.gauge("leases_open", "Open leases."),
 		holds:          f.gauge("holds", "Locks held through this sidecar."),
-		waiters:        f.gauge("waiters", "Callers waiting for a lock."),
+		waiters:        f.gauges("waiters", "Callers that wait, by what for.", "kind"),
 		leaseTime:      f.histogram("lease_seconds", "Lifetime of leases that have ended.", longTimes),
 		holdTime:       f.histogram("hold_seconds", "Duration of holds that have ended.", longTimes),
-		waitTime:       f.histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted", "class"),
+		waitTime:       f.histograms("wait_seconds", "How long callers waited, by what for.", longTimes, "kind", "granted", "class"),
 		leaseLosses:    f.counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
 		holdLosses:     f.counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
 		members:        f.gauge("members", "Members of groups that have joined through this sidecar."),
@@ -85,8 +87,9 @@ func NewMetrics() *Metrics {
 		refusedPolicy:  f.gauge("policy_refused", "1 while the policy file is invalid and its last valid version is in force, else 0."),
 		requestTime: f.histograms("zookeeper_request_seconds", "Time until the ensemble answered, by operation.",
 			shortTimes, "operation"),
-		requestsLost: f.counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
-		callErrors:   f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
+		requestsLost:   f.counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
+		requestsDenied: f.counter("zookeeper_requests_denied_total", "Requests that the ensemble's access control refused."),
+		callErrors:     f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
 		quotaRefusals: f.counters("quota_refusals_total",
 			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
 		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
@@ -138,20 +141,20 @@ func (m *Metrics) LeaseEnded(reason string, lasted time.Duration) {
 }
 
 // WaitBegun implements Events.
-func (m *Metrics) WaitBegun() { m.waiters.Inc() }
+func (m *Metrics) WaitBegun(kind string) { m.waiters.WithLabelValues(kind).Inc() }
 
 // WaitEnded implements Events.
-func (m *Metrics) WaitEnded(name string, granted bool, waited time.Duration) {
-	m.waiters.Dec()
+func (m *Metrics) WaitEnded(kind, name string, granted bool, waited time.Duration) {
+	m.waiters.WithLabelValues(kind).Dec()
 	class := policy.DefaultClass
 	if m.classOf != nil {
 		class = m.classOf(name)
 	}
-	if !granted {
-		m.waitTime.WithLabelValues("no", class).Observe(waited.Seconds())
-		return
+	answer := "no"
+	if granted {
+		answer = "yes"
 	}
-	m.waitTime.WithLabelValues("yes", class).Observe(waited.Seconds())
+	m.waitTime.WithLabelValues(kind, answer, class).Observe(waited.Seconds())
 }
 
 // HoldBegun implements Events.
@@ -215,6 +218,9 @@ func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Dur
 	}
 }
 
+// RequestDenied counts a request that the ensemble's access control refused.
+func (m *Metrics) RequestDenied() { m.requestsDenied.Inc() }
+
 // LogLinesDropped counts lines of a log that were not written.
 func (m *Metrics) LogLinesDropped(log string) func(lines int) {
 	counter := m.linesDropped.WithLabelValues(log)
@@ -228,6 +234,10 @@ type factory struct{ promauto.Factory }
 
 func (f factory) gauge(name, help string) prometheus.Gauge {
 	return f.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func (f factory) gauges(name, help, label string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
 }
 
 func (f factory) counter(name, help string) prometheus.Counter {

@@ -8,6 +8,7 @@ import (
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // The values of labels. They are there from the start, with a count of 0: a series that began with its first event would hide
@@ -57,7 +58,10 @@ func (m *Metrics) begin() {
 	for _, operation := range operations {
 		m.requestTime.WithLabelValues(operation)
 	}
-	for _, granted := range []string{"no", "yes"} {
-		m.waitTime.WithLabelValues(granted, policy.DefaultClass)
+	for _, kind := range service.WaitKinds {
+		m.waiters.WithLabelValues(kind)
+		for _, granted := range []string{"no", "yes"} {
+			m.waitTime.WithLabelValues(kind, granted, policy.DefaultClass)
+		}
 	}
 }

@@ -249,8 +249,8 @@ func ignoreEOF(err error) error {
 func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, func(o *server.Options) { o.MetricsListen, o.AdminListen = "127.0.0.1:0", "127.0.0.1:0" })
-	p.metrics.WaitBegun()
-	p.metrics.WaitEnded("orders", true, time.Second)
+	p.metrics.WaitBegun("lock")
+	p.metrics.WaitEnded("lock", "orders", true, time.Second)
 	p.metrics.HoldBegun()
 	p.metrics.HoldEnded("LEASE_LOST", time.Second)
 	p.metrics.HeartbeatLate()
@@ -261,10 +261,11 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 
 	text := fetched(t, p.scraped()+"/metrics")
 	for _, want := range []string{
-		"sidekeeper_holds 0\n", "sidekeeper_waiters 0\n", `sidekeeper_hold_losses_total{reason="LEASE_LOST"} 1`,
+		"sidekeeper_holds 0\n", `sidekeeper_waiters{kind="lock"} 0`, `sidekeeper_hold_losses_total{reason="LEASE_LOST"} 1`,
 		"sidekeeper_heartbeats_late_total 1", "sidekeeper_ensemble_restores_total 1",
 		`sidekeeper_zookeeper_request_seconds_count{operation="create"} 1`,
-		`sidekeeper_wait_seconds_count{class="default",granted="yes"} 1`, `grpc_method="Get",grpc_service="sidekeeper.lock.v1.LockService"`,
+		`sidekeeper_wait_seconds_count{class="default",granted="yes",kind="lock"} 1`,
+		`grpc_method="Get",grpc_service="sidekeeper.lock.v1.LockService"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in the metrics", want)

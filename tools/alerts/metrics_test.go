@@ -40,15 +40,17 @@ func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{}
 	for _, row := range documented.FindAllStringSubmatch(read(t, "../../docs/metrics.md"), -1) {
-		names, values, _ := strings.Cut(row[3], ":")
 		of := metric{row[2], map[string][]string{}}
-		for _, name := range word.FindAllStringSubmatch(names, -1) {
-			of.labels[name[1]] = nil
-			for _, value := range word.FindAllStringSubmatch(values, -1) {
-				of.labels[name[1]] = append(of.labels[name[1]], value[1])
-			}
-			if strings.Contains(values, "every reason of ") {
-				of.labels[name[1]] = reasons(t)
+		for part := range strings.SplitSeq(row[3], ";") {
+			names, values, _ := strings.Cut(part, ":")
+			for _, name := range word.FindAllStringSubmatch(names, -1) {
+				of.labels[name[1]] = nil
+				for _, value := range word.FindAllStringSubmatch(values, -1) {
+					of.labels[name[1]] = append(of.labels[name[1]], value[1])
+				}
+				if strings.Contains(values, "every reason of ") {
+					of.labels[name[1]] = reasons(t)
+				}
 			}
 		}
 		found[row[1]] = of
