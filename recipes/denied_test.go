@@ -35,8 +35,12 @@ func TestAContenderThatMayNotBeReadHidesNoOther(t *testing.T) {
 			}
 		}
 		_, err = orders.Guard(w.Context(), reader, secret.hold.Token)
-		if !errors.Is(err, recipes.ErrTokenMismatch) {
-			t.Errorf("a guard by the token of what may not be read: %v", err)
+		if !errors.Is(err, recipes.ErrDenied) || !errors.Is(view.Readable(), recipes.ErrDenied) {
+			t.Errorf("the holder may not be read: %v, %v", err, view.Readable())
+		}
+		_, err = orders.Break(w.Context(), reader, secret.hold.Token, "", "why", recipes.ForceAfter{})
+		if !errors.Is(err, recipes.ErrDenied) {
+			t.Errorf("break: %v", err)
 		}
 		other.quit()
 		secret.quit()

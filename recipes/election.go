@@ -73,12 +73,15 @@ func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*can
 	if err != nil {
 		return nil, nil, err
 	}
+	none := ErrNoCandidate
 	for _, c := range contenders {
 		node, err := store.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
 			continue
-		case allowing(err) != nil:
+		case errors.Is(err, ErrDenied): // it may be this one, unless another one is
+			none = err
+		case err != nil:
 			return nil, nil, err
 		}
 		if next = (&candidate{c, c.contender(node), revocationIn(node.Data)}); next.Owner == to {
@@ -86,7 +89,7 @@ func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*can
 		}
 		ahead = append(ahead, next)
 	}
-	return nil, nil, ErrNoCandidate
+	return nil, nil, none
 }
 
 // yield asks the leader to let go.

@@ -86,15 +86,18 @@ func (l Lock) Guard(ctx context.Context, tree Tree, token int64) (Guard, error) 
 	if err != nil {
 		return Guard{}, err
 	}
+	none := ErrTokenMismatch
 	for _, c := range contenders.holders() {
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
-		case allowing(err) != nil:
+		case errors.Is(err, ErrDenied): // it may be this one, unless another one is
+			none = err
+		case err != nil:
 			return Guard{}, err
 		case node.Czxid == token && neverAgain.MatchString(c.name):
 			return Guard{l.child(c), token}, nil
 		}
 	}
-	return Guard{}, ErrTokenMismatch
+	return Guard{}, none
 }

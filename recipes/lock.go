@@ -86,6 +86,7 @@ type Place struct {
 	wait    wait             // what the last Look found ahead
 	delayed delayed
 	known   map[string]Contender // holders that were read, by the names of their nodes
+	denied  string               // the name of a predecessor that may not be read
 }
 
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue

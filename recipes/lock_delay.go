@@ -285,7 +285,7 @@ func (l Lock) delayState(ctx context.Context, tree Tree) (state delayState, _ er
 // delay takes in what the directory said before the contenders were listed, and says whether the hold that it tells of may be lost: then it
 // is to be read again. A holder that lets go by itself changes it.
 func (v *View) delay(said delayState) (lost bool) {
-	if said.delay == 0 {
+	if said.delay == 0 || v.Readable() != nil {
 		return false
 	}
 	for i := range v.Holders {

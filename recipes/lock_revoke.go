@@ -20,17 +20,19 @@ func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace 
 	if err != nil {
 		return 0, err
 	}
+	var denied error
 	for _, holder := range contenders.holders() {
 		_, err := l.ask(ctx, store, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
-		if errors.Is(err, ErrNoNode) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			asked++
+		case errors.Is(err, ErrDenied): // which keeps no other from being asked
+			denied = err
+		case !errors.Is(err, ErrNoNode):
 			return asked, err
 		}
-		asked++
 	}
-	return asked, nil
+	return asked, denied
 }
 
 // Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
@@ -103,17 +105,20 @@ func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error)
 	if err != nil {
 		return child{}, err
 	}
+	none := ErrTokenMismatch
 	for _, c := range contenders {
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
-		case allowing(err) != nil:
+		case errors.Is(err, ErrDenied): // it may be this one, unless another one is
+			none = err
+		case err != nil:
 			return child{}, err
 		case node.Czxid == token:
 			return c, nil
 		}
 	}
-	return child{}, ErrTokenMismatch
+	return child{}, none
 }
 
 // errOverwritten means that a contender may not have been asked all the time.

@@ -188,8 +188,12 @@ func (p *Place) waitFor(ahead, blocking queue) {
 // watchPredecessor reads the predecessor with a watch. ErrNoNode if it is gone. Reading and not asking whether it exists
 // leaves no watch behind on a node that does not.
 func (p *Place) watchPredecessor(ctx context.Context) error {
+	if p.denied == p.wait.predecessor.name {
+		return p.watchList(ctx)
+	}
 	node, changed, err := p.session.Watch(ctx, p.lock.child(p.wait.predecessor))
 	if errors.Is(err, ErrDenied) {
+		p.denied = p.wait.predecessor.name
 		return p.watchList(ctx)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Contender struct {
 	Revoked bool          // somebody has asked it to let go
 	Delay   time.Duration // of a holder, after its hold
 	Session int64         // of the ensemble, that its place lives with
+	Unread  bool          // the ensemble does not let the sidecar read its node: of it only the mode is known
 }
 
 // View is who holds a lock and who waits for it, each in order. Those that came or went while it was read may be missing.
@@ -42,13 +44,12 @@ func (c child) contender(node Node) Contender {
 	}
 }
 
-// allowing is the error of a read, unless the ensemble does not let the sidecar read this one node. Then the node stands there all the same, and
-// keeps no caller from the others.
-func allowing(err error) error {
-	if errors.Is(err, ErrDenied) {
-		return nil
+// Readable is ErrDenied if the ensemble does not let the sidecar read a holder's node: who holds, and with which token, is not known then.
+func (v *View) Readable() error {
+	if slices.ContainsFunc(v.Holders, isUnread) {
+		return ErrDenied
 	}
-	return err
+	return nil
 }
 
 // Contenders counts those that hold the lock or wait for it.
@@ -158,10 +159,12 @@ func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if allowing(err) != nil {
+		denied := errors.Is(err, ErrDenied) // the node stands there all the same, and hides no other
+		if err != nil && !denied {
 			return View{}, err
 		}
 		contender := c.contender(node)
+		contender.Unread = denied
 		size += contender.sizeInMessage()
 		if i < holders {
 			view.Holders = append(view.Holders, contender)

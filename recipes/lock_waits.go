@@ -107,7 +107,7 @@ func (w Waits) waiting(ctx context.Context, tree Tree, session int64, names []st
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if allowing(err) != nil {
+		if err != nil {
 			return all, err
 		}
 		var one Waiting
@@ -171,7 +171,7 @@ func (w Waits) follow(ctx context.Context, tree Tree, names []string) (*Explanat
 			return nil, err
 		}
 		shown := &ExplainedLock{names[i], view}
-		e.Locks, e.Incomplete = append(e.Locks, shown), e.Incomplete || view.Omitted > 0
+		e.Locks, e.Incomplete = append(e.Locks, shown), e.Incomplete || view.Omitted > 0 || slices.ContainsFunc(shown.all(), isUnread)
 		wanted, err := w.meet(ctx, tree, e, shown, published)
 		if err != nil {
 			return nil, err
@@ -195,7 +195,11 @@ func (w Waits) meet(
 		if _, known := e.Waiting[session]; known || published[session] == nil {
 			continue
 		}
-		if e.Waiting[session], err = w.waiting(ctx, tree, session, published[session]); err != nil {
+		e.Waiting[session], err = w.waiting(ctx, tree, session, published[session])
+		switch {
+		case errors.Is(err, ErrDenied):
+			e.Incomplete = true
+		case err != nil:
 			return nil, err
 		}
 		e.met = append(e.met, session)
@@ -203,6 +207,8 @@ func (w Waits) meet(
 	}
 	return wanted, nil
 }
+
+func isUnread(c Contender) bool { return c.Unread }
 
 func (l *ExplainedLock) all() []Contender { return slices.Concat(l.Holders, l.Waiters) }
 

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -87,6 +88,7 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 	if err != nil {
 		return 0, err
 	}
+	var denied error
 	var owners []int64 // of the permits that were asked for
 	for i := len(permits) - 1; i >= limit; i-- {
 		node, err := store.Get(ctx, s.permits().child(permits[i]))
@@ -96,11 +98,14 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 		switch {
 		case err == nil:
 			owners = append(owners, node.Owner)
+		case errors.Is(err, ErrDenied): // which keeps no other from being asked
+			denied = err
 		case !errors.Is(err, ErrNoNode):
 			return len(owners), err
 		}
 	}
-	return s.countHolders(ctx, store, owners)
+	asked, err = s.countHolders(ctx, store, owners)
+	return asked, cmp.Or(err, denied)
 }
 
 // countHolders counts the sessions without that of the first in the queue. A caller that has just been granted permits may stand there still,
@@ -117,15 +122,15 @@ func (s Semaphore) countHolders(ctx context.Context, tree Tree, owners []int64) 
 	return len(slices.DeleteFunc(owners, func(owner int64) bool { return owner == first.Owner })), err
 }
 
-// first is the node of the first in the queue, which waits with the nodes of its permits; zero if there is none any more.
+// first is the node of the first in the queue, which waits with the nodes of its permits; zero if there is none any more, or it may not be read.
 func (s Semaphore) first(ctx context.Context, tree Tree, waiters queue) (first Node, err error) {
 	if len(waiters) > 0 {
 		first, err = tree.Get(ctx, s.queue().child(waiters[0]))
 	}
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, ErrNoNode) || errors.Is(err, ErrDenied) {
 		return Node{}, nil
 	}
-	return first, allowing(err)
+	return first, err
 }
 
 func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {

@@ -75,13 +75,15 @@ func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreVi
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
-		if allowing(err) != nil {
+		denied := errors.Is(err, ErrDenied)
+		if err != nil && !denied {
 			return nil, err
 		}
 		view.Taken++
 		taken[node.Owner]++
 		holder := PermitHolder{Contender: c.contender(node), Permits: 1, owner: node.Owner}
-		if i, shown := at[node.Owner]; shown && node.Owner != 0 {
+		holder.Unread = denied
+		if i, shown := at[node.Owner]; shown && !denied {
 			view.Holders[i].Permits++
 			view.Holders[i].Revoked = view.Holders[i].Revoked || holder.Revoked
 		} else if size <= maxViewBytes/2 {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/grpc"
@@ -16,7 +17,7 @@ func (e *electionService) Get(ctx context.Context, request *electionv1.GetReques
 		return nil, err
 	}
 	view, err := e.election(asked).View(ctx, e.services.ensemble)
-	if err != nil {
+	if err := cmp.Or(err, view.Readable()); err != nil {
 		return nil, err
 	}
 	return &electionv1.GetResponse{
@@ -38,6 +39,9 @@ func (e *electionService) Watch(
 	}
 	observed := observation{of: asked}
 	return showOn(stream, e.services.locks.watch(asked), e.services.drain, of, func(now shown[*lockView]) error {
+		if err := now.view.Readable(); err != nil {
+			return err
+		}
 		if news := observed.learn(now); news != nil {
 			box.Put(topicPlace, func() (*electionv1.WatchResponse, bool) { return news, true })
 		}

@@ -49,5 +49,8 @@ func (f *fencingService) Verify(ctx context.Context, request *fencingv1.VerifyRe
 			return &fencingv1.VerifyResponse{Held: true, CurrentToken: asked.token}, nil
 		}
 	}
+	if err := view.Readable(); err != nil {
+		return nil, err
+	}
 	return &fencingv1.VerifyResponse{CurrentToken: view.Holders[0].Token}, nil
 }

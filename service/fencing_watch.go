@@ -89,6 +89,9 @@ type tokenShown struct {
 func (w *tokenWatch) follow(i int, shared *broadcast[name, *lockView], drain *drain) (err error) {
 	defer contain(&err)
 	return relay(shared, drain, w.over, func(now shown[*lockView]) error {
+		if err := now.view.Readable(); err != nil {
+			return err
+		}
 		var token int64
 		if holders := now.view.Holders; len(holders) > 0 {
 			token = holders[0].Token

@@ -177,7 +177,7 @@ func (e *examination) contenders(ctx context.Context, directory string, names []
 		case errors.Is(err, recipes.ErrNoNode):
 		case errors.Is(err, recipes.ErrDenied):
 			e.findf(Problem, contender, "give all clients of the lock one identity, or open its ACL",
-				"cannot be read: clients that wait behind it fail")
+				"cannot be read: views show it without its owner, and no operator can break its hold")
 		case err != nil:
 			return err
 		case looked.Owner == 0:

@@ -41,7 +41,7 @@ func TestOnlyWhatProvesASessionStandsForAHeartbeat(t *testing.T) {
 			clock := 10 * time.Second
 			config := Config{
 				Clock: func() time.Duration { return clock }, Observe: func(context.Context, string, time.Duration, bool) {},
-				TickTime: 2 * time.Second, SyncLimit: 5,
+				Denied: func() {}, TickTime: 2 * time.Second, SyncLimit: 5,
 			}
 			s := &Session{client: &Client{config: config}, proof: config.proof(15 * time.Second), over: context.Background()}
 			s.connected, s.generation, s.changed = true, 1, make(chan struct{})
