@@ -55,6 +55,7 @@ export async function listed(method, request, field, tell) {
 
 const shortest = 2000; // milliseconds between two questions
 const patience = 10; // times as long as an answer took it is not asked for again
+const longest = 10000; // milliseconds until what was not answered is asked again
 
 // again does a task again and again for as long as it is wanted, but not sooner than that. While the page cannot be seen, it does nothing. The
 // task says false if it was not answered.
@@ -62,8 +63,8 @@ export async function again(wanted, task, soonest = shortest) {
   while (wanted()) {
     const begun = performance.now();
     const answered = document.visibilityState === "visible" && (await task()) !== false;
-    const rest = answered ? Math.max(soonest, patience * (performance.now() - begun)) : soonest;
-    await new Promise((resolve) => { setTimeout(resolve, rest); });
+    const rest = patience * (performance.now() - begun);
+    await new Promise((resolve) => { setTimeout(resolve, Math.max(soonest, answered ? rest : Math.min(longest, rest))); });
   }
 }
 

@@ -28,7 +28,7 @@ export function open(kind, row, left) {
   const more = kind.explained ? [explain(row.name, signal)] : [];
   place.replaceChildren(
     element("div", { class: "bar" }, element("h2", { tabindex: "-1" }, visible(row.name)),
-      element("button", { type: "button", onclick: () => { close(); left(); } }, "Close")), status, content, ...more);
+      element("button", { type: "button", onclick: left }, "Close")), status, content, ...more);
   place.hidden = false;
   place.querySelector("h2").focus();
   follow(kind, row, shower(kind, row, content), status, signal);
@@ -91,6 +91,7 @@ function parts(kind, row, content) {
       title.textContent = `${part.title}: ${part.rows.length}${part.omitted ? ` and ${part.omitted} more` : ""}`;
       list.columns = columns;
       list.node.style.setProperty("--rows", Math.min(10, Math.max(1, part.rows.length)));
+      part.rows.forEach((one, place) => { one.line = one.token || one.member || `#${place}`; }); // what may not be read has no token
       list.show(part.rows);
     });
   };
@@ -98,7 +99,7 @@ function parts(kind, row, content) {
 
 function table(label, columns, content) {
   const title = element("h3", {});
-  const list = new List({ label, columns, key: (one) => one.token ?? one.member, empty: "nobody" });
+  const list = new List({ label, columns, key: (one) => one.line, empty: "nobody" });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   content.append(title, list.node);
@@ -108,7 +109,7 @@ function table(label, columns, content) {
 
 const breaking = (name) => ({
   title: "end it", className: "action",
-  make: (one) => element("button", { type: "button", class: "danger", onclick: () => askToBreak(name, one) }, "Break…"),
+  make: (one) => (one.token ? element("button", { type: "button", class: "danger", onclick: () => askToBreak(name, one) }, "Break…") : ""),
 });
 
 function askToBreak(name, holder) {

@@ -3,6 +3,7 @@ import { element } from "./words.js";
 
 const height = 40; // pixels of a row, as in the style sheet
 const spare = 8; // rows above and below those that are seen
+const none = Symbol("none"); // the key of the line that stands there if there is no row
 
 export class List {
   // columns are {title, text(row) or make(row), sort(row), className}; seen is told the rows that are shown; empty is what is said if there is none.
@@ -65,7 +66,7 @@ export class List {
       lines.set(key, this.update(this.lines.get(key) ?? this.line(key), this.rows[index], index));
     }
     if (this.rows.length === 0) {
-      lines.set(undefined, element("div", { role: "row", class: "row none" }, element("div", { role: this.open ? "gridcell" : "cell" }, this.empty)));
+      lines.set(none, element("div", { role: "row", class: "row none" }, element("div", { role: this.open ? "gridcell" : "cell" }, this.empty)));
     }
     for (const [key, line] of this.lines) if (lines.get(key) !== line) line.remove();
     this.lines = lines;

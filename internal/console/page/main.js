@@ -16,24 +16,26 @@ let failure = ""; // why they did not come anew; empty if they did
 let asked = 0; // which answer is the newest
 
 const shortest = 2000; // milliseconds between two looks at the health, and at how old things are
-const rarely = 15000; // between two looks for circles
+const rarely = 30000; // between two looks for circles
 
 // follow shows what the address says.
 function follow() {
   const { id, name, search } = where();
+  const inside = $("detail").contains(document.activeElement);
   const next = kinds.find((one) => one.id === id) ?? kinds[0];
   if (next !== kind) select(next);
   if ($("search").value !== search) {
     $("search").value = search;
     show();
   }
-  if (name !== undefined && (kind.watch || kind.get)) {
-    open(kind, { name }, () => go(kind.id, undefined, $("search").value));
-  } else if (!$("detail").hidden) {
+  const shown = kind.watch || kind.get ? name : undefined;
+  if (shown === undefined) {
     close();
-    list.focus();
+    if (inside) list.focus();
+  } else {
+    open(kind, { name }, () => go(kind.id, undefined, $("search").value));
   }
-  document.title = [name && visible(name), kind.title, "Sidekeeper console"].filter(Boolean).join(" – ");
+  document.title = [shown && visible(shown), kind.title, "Sidekeeper console"].filter(Boolean).join(" – ");
 }
 
 function select(next) {
@@ -81,17 +83,19 @@ function show(some = rows ?? []) {
   list.node.classList.toggle("stale", failure !== "" && rows !== undefined);
   list.show(found);
   $("count").className = failure ? "bad-text" : "quiet";
-  $("count").textContent = failure ? outdated() : counted(found, some, words);
+  $("count").textContent = failure || counted(found, some, words);
+  showAge();
+}
+
+// showAge says for how long what is shown may have been wrong. It stands apart, so that no screen reader is told each second.
+function showAge() {
+  $("age").textContent = failure && rows ? `as of ${time((performance.now() - listed) / 1000)} ago` : "";
 }
 
 function emptiness(some, words) {
-  if (failure) return `This is not known: ${failure}. The page goes on asking.`;
-  if (rows === undefined) return "loading";
-  return words !== "" && some.length > 0 ? `None of ${some.length.toLocaleString("en")} matches “${words}”.` : kind.empty;
+  if (rows === undefined) return failure ? `This is not known: ${failure}. The page goes on asking.` : "loading";
+  return words !== "" && some.length > 0 ? `None of ${some.length.toLocaleString("en")} matches “${visible(words)}”.` : kind.empty;
 }
-
-// outdated says why what is shown may be wrong, and for how long.
-const outdated = () => (rows === undefined ? failure : `as of ${time((performance.now() - listed) / 1000)} ago: ${failure}`);
 
 function counted(found, some, words) {
   if (rows === undefined && some.length === 0) return "loading";
@@ -108,9 +112,10 @@ function refresh(mine) {
       const all = await kind.list(early || undefined);
       if (mine !== asked) return;
       [rows, listed, failure] = [all, performance.now(), ""];
-      alarm(kind, all);
+      alarm(kind, kind.alarm?.(all));
     } catch (error) {
       if (mine !== asked) return;
+      if (kind.alarm) alarm(kind, "not known");
       failure = error instanceof Refusal ? error.message.replace(/\.$/, "") : "the console does not answer";
     }
     show();
@@ -119,8 +124,7 @@ function refresh(mine) {
 }
 
 // alarm says on a tab what a person should look at there.
-function alarm(of, all) {
-  const words = of.alarm?.(all);
+function alarm(of, words) {
   $(`tab-${of.id}`).textContent = words ? `${of.title}: ${words}` : of.title;
 }
 
@@ -128,10 +132,11 @@ function alarm(of, all) {
 function watchFor(of) {
   again(() => true, async () => {
     try {
-      if (of !== kind) alarm(of, await of.list());
+      if (of !== kind) alarm(of, of.alarm(await of.list()));
       return true;
     } catch {
-      return false; // the list says why
+      alarm(of, "not known");
+      return false;
     }
   }, rarely);
 }
@@ -159,7 +164,7 @@ async function health() {
 }
 
 function turnTab(event) {
-  const at = kinds.indexOf(kind);
+  const at = kinds.findIndex((one) => event.target.id === `tab-${one.id}`); // the address, and what is shown, follow
   const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: kinds.length - 1 }[event.key];
   if (to === undefined) return;
   event.preventDefault();
@@ -186,13 +191,13 @@ async function begin() {
   $("tabs").append(...kinds.map((one) =>
     element("button", { type: "button", role: "tab", id: `tab-${one.id}`, "aria-controls": "panel", onclick: () => go(one.id) }, one.title)));
   $("tabs").addEventListener("keydown", turnTab);
-  $("search").addEventListener("input", () => { note(kind.id, $("search").value); if (rows) show(); });
+  $("search").addEventListener("input", () => { if (rows) show(); note(kind.id, $("search").value); });
   document.addEventListener("keydown", press);
   addEventListener("resize", redraw);
   setInterval(() => {
     if (document.visibilityState !== "visible") return;
     redraw();
-    if (failure) $("count").textContent = outdated();
+    showAge();
   }, shortest);
   addEventListener("hashchange", follow);
   follow();

@@ -1,5 +1,5 @@
 // Who waits for whom, over all locks that are waited for.
-import { call, listed } from "./api.js";
+import { call, listed, Refusal } from "./api.js";
 import { age, seconds, stamped, visible, who } from "./words.js";
 
 const most = 300; // locks that are looked into, those with the most contenders first
@@ -7,18 +7,32 @@ const most = 300; // locks that are looked into, those with the most contenders 
 const lock = "sidekeeper.lock.v1.LockService";
 const party = (one) => `${one.owner}\u0000${one.identity ?? ""}`;
 
-// edges are the waits, each {lock, waiter, holders}.
+// edges are the waits, each {lock, waiter, holders}, and how many locks could not be looked into.
 async function edges() {
   const contended = (await listed(`${lock}/List`, {}, "locks")).filter((one) => one.contenders > 1);
   contended.sort((a, b) => b.contenders - a.contenders);
   const found = [];
+  let refused = 0;
   for (let at = 0; at < Math.min(most, contended.length); at += 3) {
-    const views = await Promise.all(contended.slice(at, at + 3).map((one) => call(`${lock}/Get`, { name: one.name })));
-    for (const { view } of views) {
+    for (const view of await Promise.all(contended.slice(at, at + 3).map(viewOf))) {
+      if (view instanceof Refusal) {
+        if (++refused === Math.min(most, contended.length)) throw view;
+        continue;
+      }
       for (const waiter of stamped(view).waiters ?? []) found.push({ lock: view.name, waiter, holders: view.holders ?? [] });
     }
   }
-  return found;
+  return { found, refused };
+}
+
+// viewOf is a lock's view, or why it may not be seen.
+async function viewOf(one) {
+  try {
+    return (await call(`${lock}/Get`, { name: one.name })).view;
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
 }
 
 // chain follows whom the holder itself waits for, until that is nobody, or somebody who is in the chain already.
@@ -28,7 +42,7 @@ function chain(edge, byWaiter) {
   for (let next = edge; next && next.holders.length; ) {
     const holder = next.holders[0];
     words.push(who(holder));
-    if (met.has(party(holder))) return { words, circle: holder.owner !== undefined && holder.owner !== "" };
+    if (met.has(party(holder))) return { words, circle: met.size > 1 && holder.owner !== undefined && holder.owner !== "" };
     met.add(party(holder));
     next = byWaiter.get(party(holder));
     if (next) words.push(`waits for ${visible(next.lock)} of`);
@@ -41,7 +55,8 @@ const circles = { column: 3, down: false }; // first: that column sorts them so
 export const waits = {
   id: "waits", title: "Waits", key: (row) => row.name, order: circles, empty: "No caller waits for a lock.",
   list: async () => {
-    const found = await edges();
+    const { found, refused } = await edges();
+    waits.note = refused === 0 ? "" : `and ${refused} locks that could not be read`;
     const byWaiter = new Map(found.map((edge) => [party(edge.waiter), edge]));
     return found.map((edge, index) => ({ ...edge, ...chain(edge, byWaiter), name: `${edge.lock}\u0000${index}` }));
   },

@@ -22,7 +22,7 @@ const contact = (row) => (row.suspended ? "suspended" : row.suspended === undefi
 export function explain(name, signal) {
   const circles = element("p", { role: "status", class: "bad-text" });
   const usual = element("ul", { class: "quiet" });
-  const list = new List({ label: "Who waits for whom", columns, key: (row) => `${row.lock}\u0000${row.token}`, empty: "nobody waits" });
+  const list = new List({ label: "Who waits for whom", columns, key: (row) => row.line, empty: "nobody waits" });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   again(() => !signal.aborted, async () => {
@@ -32,6 +32,7 @@ export function explain(name, signal) {
       return true;
     } catch (error) {
       circles.textContent = error instanceof Refusal ? error.message : "the sidecar does not answer";
+      list.node.classList.add("stale");
       return false;
     }
   });
@@ -46,6 +47,7 @@ function show(explained, { circles, usual, list }) {
   if (explained.incomplete) words.push("There is more than is shown.");
   if (circles.textContent !== words.join(" ")) circles.textContent = words.join(" ");
   usual.replaceChildren(...locks.flatMap(linesOf).map((line) => element("li", {}, line)));
+  list.node.classList.remove("stale");
   const rows = rowsOf(locks, new Set((explained.cycles ?? []).flatMap(({ links }) => links.map((one) => one.lease))));
   list.node.style.setProperty("--rows", Math.min(10, Math.max(1, rows.length)));
   list.show(rows);
@@ -66,5 +68,6 @@ function rowsOf(locks, inCircle) {
   const at = performance.now();
   const row = (lock, state) => ({ contender, lease = "", waitsFor = [], suspended }) =>
     ({ ...contender, lock: lock.name, state, waitsFor, suspended, circle: inCircle.has(lease), at });
-  return locks.flatMap((lock) => [...(lock.holders ?? []).map(row(lock, "holds")), ...(lock.waiters ?? []).map(row(lock, "waits"))]);
+  const all = locks.flatMap((lock) => [...(lock.holders ?? []).map(row(lock, "holds")), ...(lock.waiters ?? []).map(row(lock, "waits"))]);
+  return all.map((one, place) => ({ ...one, line: `${one.lock}\u0000${one.token || place}` })); // what may not be read has no token
 }
