@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -223,7 +224,7 @@ func sendFields(ctx context.Context, on []target, played func()) {
 	workers.Wait()
 }
 
-// Others are answered, and what they hold is not lost, while each door is attacked in each way that is for it.
+// Others are answered, and what they hold is not lost, while each door is attacked in each way that is for it, and all of a sidecar's together.
 func TestOthersAreAnsweredUnderEachAttack(t *testing.T) {
 	var table []string
 	for _, door := range doors {
@@ -231,11 +232,21 @@ func TestOthersAreAnsweredUnderEachAttack(t *testing.T) {
 			continue
 		}
 		for _, play := range door.plays {
-			name := fmt.Sprintf("%s, %s: %s", door.flag, door.callers, play.name)
-			t.Run(name, func(t *testing.T) {
-				table = append(table, attack(t, door, play))
-			})
+			of := siege{name: fmt.Sprintf("%s, %s: %s", door.flag, door.callers, play.name), stage: door.stage}
+			of.add(door, play)
+			t.Run(of.name, func(t *testing.T) { table = append(table, of.lay(t)) })
 		}
+	}
+	if *night {
+		of := siege{name: "serve, all together", stage: plain}
+		for _, door := range doors {
+			for _, play := range door.plays {
+				if reflect.ValueOf(door.stage).Pointer() == reflect.ValueOf(plain).Pointer() {
+					of.add(door, play)
+				}
+			}
+		}
+		t.Run(of.name, func(t *testing.T) { table = append(table, of.lay(t)) })
 	}
 	if *figures {
 		const head = "| attack | peak | others p50 ms | p99 ms | calls | ended or unknown |\n|---|---:|---:|---:|---:|---:|\n"
@@ -243,17 +254,56 @@ func TestOthersAreAnsweredUnderEachAttack(t *testing.T) {
 	}
 }
 
-// attack plays one, and returns a line of the table.
-func attack(t *testing.T, door door, play play) string {
+// A siege is attacks at the same time.
+type siege struct {
+	name    string
+	stage   func(*stage)
+	attacks []attack
+}
+
+// An attack is one play at one door.
+type attack struct {
+	door door
+	play play
+}
+
+func (g *siege) add(door door, play play) { g.attacks = append(g.attacks, attack{door, play}) }
+
+// excused is the exception for something that has gone wrong; nil if there is none.
+func (g *siege) excused(wrong string) *exception {
+	for _, each := range g.attacks {
+		if e := excused(each.door, each.play, wrong); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// begin returns when each attack has ended, as ctx has. It says when each has been played.
+func (g *siege) begin(ctx context.Context, s *stage, played func()) {
+	var all, unplayed sync.WaitGroup
+	for _, each := range g.attacks {
+		unplayed.Add(1)
+		all.Go(func() { each.play.run(ctx, each.door.targets(s), sync.OnceFunc(unplayed.Done)) })
+	}
+	go func() {
+		unplayed.Wait()
+		played()
+	}()
+	all.Wait()
+}
+
+// lay plays the attacks, and returns a line of the table.
+func (g *siege) lay(t *testing.T) string {
 	t.Helper()
 	s := newStage(t)
-	door.stage(s)
+	g.stage(s)
 	s.others = slices.DeleteFunc(s.others, func(c call) bool {
-		e := excused(door, play, c.name)
+		e := g.excused(c.name)
 		return e != nil && e.how == own
 	})
 	mayFail := func(c call) bool {
-		e := excused(door, play, c.name)
+		e := g.excused(c.name)
 		return e != nil && e.how == never
 	}
 	during, end := context.WithCancel(t.Context())
@@ -262,7 +312,7 @@ func attack(t *testing.T, door door, play play) string {
 	played, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		play.run(attacking, door.targets(s), sync.OnceFunc(func() { close(played) }))
+		g.begin(attacking, s, func() { close(played) })
 	}()
 	result := s.callAll(during, played, mayFail)
 	peak, taken := s.attacked.peak()
@@ -279,15 +329,14 @@ func attack(t *testing.T, door door, play play) string {
 	}
 	end()
 	for i, each := range wrong {
-		switch e := excused(door, play, each); {
+		switch e := g.excused(each); {
 		case e != nil:
 			t.Logf("%s: %s", e.why, each)
 		case i < 10:
 			t.Error(each)
 		}
 	}
-	line := fmt.Sprintf("| %s, %s: %s | %s | %s | %s | %d | %d |", door.flag, door.callers, play.name,
-		peak, result.at(50), result.at(99), len(result.times), len(wrong))
+	line := fmt.Sprintf("| %s | %s | %s | %s | %d | %d |", g.name, peak, result.at(50), result.at(99), len(result.times), len(wrong))
 	t.Log(line)
 	return line + "\n"
 }
