@@ -97,7 +97,7 @@ func TestADelayedGrantComesLater(t *testing.T) {
 
 func TestFaultsOfTheCommandLineHappen(t *testing.T) {
 	t.Parallel()
-	faults, err := ParseFaults([]string{"expire-lease=200ms", "delay-grants=100ms"})
+	faults, err := ParseFaults([]string{"expire-lease=2s", "delay-grants=100ms"})
 	must(t, err)
 	s := serve(t, Options{Faults: faults})
 	began := time.Now()
