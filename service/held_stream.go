@@ -48,7 +48,7 @@ type heldRecipe[M any] struct {
 	heldWords[M]
 
 	resource resource   // what the stream is about
-	waits    string     // as what its wait counts; empty for the resource's kind
+	waits    string     // the kind that its wait counts under; empty for the resource's
 	also     []resource // what else, if that is several
 
 	// again is for places that bear a name: a lease can have a second one only when the first is gone. It says why a second stream is
@@ -176,7 +176,7 @@ func (s *heldStream[P, M]) boundWait() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.over.ctx, *s.recipe.wait, errWaitTimeout)
 }
 
-// waitsFor is as what the stream's wait counts.
+// waitsFor is the kind that the stream's wait counts under.
 func (s *heldStream[P, M]) waitsFor() string { return cmp.Or(s.recipe.waits, s.recipe.resource.kind) }
 
 // take takes a place. That cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
