@@ -60,8 +60,8 @@ func (m *Metrics) begin() {
 	}
 	for _, kind := range service.WaitKinds {
 		m.waiters.WithLabelValues(kind)
-	}
-	for _, granted := range []string{"no", "yes"} { // of what the alerts ask for
-		m.waitTime.WithLabelValues("lock", granted, policy.DefaultClass)
+		for _, granted := range []string{"no", "yes"} {
+			m.waitTime.WithLabelValues(kind, granted, policy.DefaultClass)
+		}
 	}
 }
