@@ -108,7 +108,7 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 		s.doubtful.Store(true)
 	}
 	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
-	if errors.Is(err, recipes.ErrDenied) && operation != "check" { // which asks about the root, and takes that for an answer
+	if errors.Is(err, recipes.ErrDenied) && operation != "check" { // a check asks about the root, and takes a refusal for an answer
 		s.client.config.Denied()
 	}
 	if expired {
