@@ -31,7 +31,7 @@ func oldestEnds(t *testing.T, address string, count int) error {
 	for range count {
 		conn, err := net.Dial("tcp", address)
 		must(t, err)
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if oldest == nil {
 			oldest = conn
 			_ = conn.SetDeadline(time.Now().Add(4500 * time.Millisecond))
