@@ -116,7 +116,7 @@ export const kinds = [
     columns: [name, { title: "kind", className: "name", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
   {
-    id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To take the first number of one: sidekeeper seq next invoices",
+    id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To make one: sidekeeper seq create invoices",
     list: (tell) => listed(`${sequence}/List`, {}, "sequences", tell),
     columns: [name, { title: "last issued", className: "number", text: (row) => (row.malformed ? "malformed" : row.lastIssued ?? "0"), sort: (row) => BigInt(row.lastIssued ?? 0) }],
     get: async (row) => call(`${sequence}/Get`, { name: row.name }),
