@@ -49,7 +49,7 @@ func (a *agreementService) parse(ctx context.Context, request interface{ GetName
 func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ error) {
 	of.Participants, of.Value = request.GetParticipants(), request.GetValue()
 	if count := len(of.Participants); count < 1 || count > recipes.MaxParticipants {
-		return of, invalid("participants", fmt.Sprint(count), fmt.Sprintf("from 1 to %d", recipes.MaxParticipants))
+		return of, invalid("participants", fmt.Sprint(count, " participants"), fmt.Sprintf("from 1 to %d", recipes.MaxParticipants))
 	}
 	for i, participant := range of.Participants {
 		if _, err := parseSegment("participants", participant); err != nil {

@@ -115,6 +115,8 @@ func failureOf(err error, several bool) error {
 	if failure.Exists {
 		facts["version"] = strconv.Itoa(int(failure.Version))
 		text += " has version " + facts["version"]
+	} else if errors.Is(failure.Err, recipes.ErrPrecondition) {
+		text += " does not exist"
 	}
 	if several {
 		facts["operation"] = strconv.Itoa(failure.Operation)

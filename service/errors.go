@@ -214,8 +214,8 @@ func PolicyDenied(identity, action string) error {
 	}
 }
 
-// nameless are the errors of a name that is missing, which do not say which.
-var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoSemaphore, recipes.ErrNoKey}
+// nameless are the errors of a name that is missing or taken, which do not say which.
+var nameless = []error{recipes.ErrNoSequence, recipes.ErrSequenceExists, recipes.ErrNoGroup, recipes.ErrNoSemaphore, recipes.ErrNoKey}
 
 // Naming says in an error what the call was about, if that is missing.
 func Naming(err error, about []string) error {

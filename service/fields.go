@@ -69,9 +69,11 @@ func parseDuration(field string, value *durationpb.Duration, least, most time.Du
 		return nil, nil
 	}
 	duration := value.AsDuration() // which saturates, so that a valid one out of int64's range is out of ours too
-	if value.CheckValid() != nil || duration < least || duration > most {
-		text := fmt.Sprintf("%ds %dns", value.GetSeconds(), value.GetNanos())
-		return nil, invalid(field, text, fmt.Sprintf("a duration from %v to %v", least, most))
+	if value.CheckValid() != nil {
+		return nil, invalid(field, fmt.Sprintf("%ds and %dns", value.GetSeconds(), value.GetNanos()), "a valid duration")
+	}
+	if duration < least || duration > most {
+		return nil, invalid(field, duration.String(), fmt.Sprintf("a duration from %v to %v", least, most))
 	}
 	return &duration, nil
 }

@@ -154,8 +154,8 @@ func TestDelaysHaveRules(t *testing.T) {
 			request *lockv1.AcquireRequest
 			want    string
 		}{
-			{delay(time.Minute + 1), `field=lock_delay rule=a duration from 0s to 1m0s value="60s 1ns"`},
-			{delay(-1), `field=lock_delay rule=a duration from 0s to 1m0s value="0s -1ns"`},
+			{delay(time.Minute + 1), `field=lock_delay rule=a duration from 0s to 1m0s value="1m0.000000001s"`},
+			{delay(-1), `field=lock_delay rule=a duration from 0s to 1m0s value="-1ns"`},
 			{delay(time.Microsecond), `field=lock_delay rule=whole milliseconds value="1µs"`},
 			{reading, `field=lock_delay rule=omitted with READ: whoever comes after readers waits for no late write value="1s"`},
 		} {
