@@ -56,7 +56,7 @@ func within(reach *reach, do agreeing) agreeing {
 
 func newAgreeBeginCommand(reach *reach) *cobra.Command {
 	var participants []string
-	var deadline time.Duration
+	deadline := time.Minute
 	var value string
 	command := agreeCommand(reach, "begin NAME", "Begin an agreement, and show its id", 1, within(reach,
 		func(ctx context.Context, agreements agreementv1.AgreementServiceClient, args []string, to io.Writer) error {
@@ -70,7 +70,7 @@ func newAgreeBeginCommand(reach *reach) *cobra.Command {
 			return err
 		}))
 	command.Flags().StringArrayVar(&participants, "participant", nil, "a participant, 1 to 32 times")
-	command.Flags().DurationVar(&deadline, "deadline", time.Minute, "decide ABORT after this time: at most 1h")
+	command.Flags().Var(span(&deadline, time.Millisecond, time.Hour), "deadline", "decide ABORT after this time: at most 1h")
 	command.Flags().StringVar(&value, "value", "", "what the participants are to agree upon, at most 4,096 bytes")
 	return command
 }

@@ -62,9 +62,6 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			if wait < 0 {
-				return exit.UsageError(errors.New("durations cannot be negative"))
-			}
 			set, began := false, time.Now()
 			err := reach.callWithin(command.Context(), cmp.Or(wait, math.MaxInt64), reach.address,
 				func(ctx context.Context, client *sidekeeper.Client) error {
@@ -76,7 +73,7 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().DurationVar(&wait, "wait", 0, "maximum time to wait (default: no limit)")
+	command.Flags().Var(span(&wait, 0, forever), "wait", "maximum time to wait (default: no limit)")
 	return command
 }
 
@@ -98,9 +95,9 @@ func newBarrierEnterCommand(reach *reach) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.DurationVar(&b.wait, "wait", 0, "maximum time to wait for the others before the command begins (default: no limit)")
+	flags.Var(span(&b.wait, 0, forever), "wait", "maximum time to wait for the others before the command begins (default: no limit)")
 	flags.StringVar(&b.claim.Options.Owner, "owner", "", "owner of the entry, for people (default: this host's name and the process ID)")
-	flags.DurationVar(&b.claim.KillGrace, "kill-grace", 0,
+	flags.Var(span(&b.claim.KillGrace, 0, forever), "kill-grace",
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	return command
 }
@@ -110,11 +107,8 @@ func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) erro
 		return errors.New("usage: sidekeeper barrier enter NAME SIZE -- COMMAND [ARGUMENT...]")
 	}
 	size, err := strconv.ParseInt(args[1], 10, 32)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("SIZE is %q: a number from 1 to 1,000", args[1])
-	case b.wait < 0 || b.claim.KillGrace < 0:
-		return errors.New("durations cannot be negative")
 	}
 	b.claim.Name, b.claim.Size, b.command = args[0], int(size), args[2:]
 	b.claim.Options.Owner = cmp.Or(b.claim.Options.Owner, supervise.DefaultOwner())

@@ -138,6 +138,8 @@ func TestLockRevokeAsksAndWithAGraceAsAnOperator(t *testing.T) {
 	wantOutput(t, server, 0, "holders asked: 2\n", "lock", "revoke", "orders", "--reason", "moving")
 	wantOutput(t, server, 0, `{"asked":30}`+"\n",
 		"lock", "revoke", "orders", "--grace", "30s", "--operator-address", operators.Target, "-o", "json")
+	wantOutput(t, server, 1, "holders asked: 0\nsidekeeper: no caller holds the lock typo\n",
+		"lock", "revoke", "typo", "--grace", "0s", "--operator-address", operators.Target)
 	wantOutput(t, server, 77, "sidekeeper: a grace is for operators (OPERATOR_ONLY): use the operators' socket, "+
 		"see --operator-address\n", "lock", "revoke", "orders", "--grace", "1s", "--operator-address", server.Target)
 }
@@ -248,7 +250,22 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"lock bogus":                         `unknown command "bogus" for "sidekeeper lock", which has break, ls, revoke, run, show, why`,
 		"lock show":                          "usage: sidekeeper lock show NAME",
 		"lock ls --bogus":                    "unknown flag: --bogus",
-		"lock ls -o xml":                     `invalid argument "xml" for "-o, --output" flag: must be one of table|json`,
+		"lock ls -o xml":                     `--output is "xml": must be one of table|json`,
+		"lock run a --wait -1s -- true":      `--wait is "-1s": a duration from 0s, such as 1m30s`,
+		"lock run a b --lock-delay 1s -- c":  "--lock-delay: only with one lock",
+		"lock run a --lock-delay 61s -- b":   `--lock-delay is "61s": a duration from 0s to 1m0s`,
+		"lock break a --token abc":           `--token is "abc": a whole number from 1`,
+		"semaphore create s -1":              "-1 is no flag: a negative number comes after --",
+		"semaphore run s --permits 65 -- a":  `--permits is "65": a whole number from 1 to 64`,
+		"queue put q --priority 3000000000":  `--priority is "3000000000": a whole number of 32 bits`,
+		"seq next s -n 3000000000":           `--count is "3000000000": a whole number from 1 to 1000000`,
+		"seq create s --first 1.5":           `--first is "1.5": a whole number of 64 bits`,
+		"agree begin a --deadline 0s":        `--deadline is "0s": a duration from 1ms to 1h0m0s`,
+		"lock ls --timeout 0":                `--timeout is "0": a duration from 1ms, such as 1m30s`,
+		"dev --ensemble-port 65536":          `--ensemble-port is "65536": a whole number from 0 to 65535`,
+		"serve --trace-ratio few":            `--trace-ratio is "few": a number`,
+		"serve --strict=perhaps":             `--strict is "perhaps": true or false`,
+		"serve --heartbeat 2":                `--heartbeat is "2": a duration, such as 5s or 1m30s`,
 		"lock run orders true":               "usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]",
 		"lock run -- true":                   "usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]",
 		"lock run a --try --wait 1s -- true": "--try and --wait exclude each other",

@@ -164,6 +164,7 @@ func TestConditionsThatAreNotMetWriteNothing(t *testing.T) {
 			t.Errorf("%v: %d %s %s", args, code, stdout, stderr)
 		}
 	}
+	s.wants(75, "sidekeeper: the key does not meet the precondition: other does not exist (PRECONDITION_FAILED)\n", "put", "other", "4", "--if-version", "1")
 	if got := s.stored(""); got != "limit=3" {
 		t.Error(got)
 	}
@@ -223,7 +224,7 @@ func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
 		"put a b --file f":                 "missing value: give one, or - for standard input, or --file FILE",
 		"put a --file /nonexistent":        "open /nonexistent: no such file or directory",
 		"put a b --if-missing --if-exists": "conflicting conditions: use one of --if-version, --if-missing and --if-exists",
-		"put a b --if-version -o json":     `invalid argument "-o" for "--if-version" flag: strconv.ParseInt: parsing "-o": invalid syntax`,
+		"put a b --if-version -o json":     `--if-version is "-o": a whole number from 0`,
 		"rm -r a --if-version 1":           "a condition applies to one key, not with --recursive",
 		"watch a b":                        "expected one prefix, or several keys with --exact",
 		"watch --exact":                    "--exact: missing keys",
@@ -239,7 +240,7 @@ func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
 		"sync a b --exec c --retry -1s":    "--retry -1s: expected a time, such as 10s",
 		"sync a b --signal 1:NONE":         "--signal 1:NONE: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID",
 		"sync a b --signal -1:HUP":         `--signal: "-1" is not a process ID`,
-		"sync a b --mode 999":              `invalid argument "999" for "--mode" flag: "999" is not permissions in octal, such as 0660`,
+		"sync a b --mode 999":              `--mode is "999": permissions in octal, such as 0660`,
 		"sync a b --mode 0200":             "--mode 0200: the owner must be able to read and write the files, as with 0600",
 		"sync a":                           "usage: sidekeeper config sync PREFIX FOLDER",
 	} {

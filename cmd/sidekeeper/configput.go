@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&file, "file", "", "file with the value, - for standard input")
-	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
+	command.Flags().Var(number(&only.version, 0, math.MaxInt32), "if-version", "only if the key has this version")
 	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if the key does not exist")
 	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if the key exists")
 	reach.addGuardFlag(command)
@@ -102,7 +103,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "also delete all keys below it; keys that are put meanwhile may remain")
-	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
+	command.Flags().Var(number(&only.version, 0, math.MaxInt32), "if-version", "only if the key has this version")
 	reach.addGuardFlag(command)
 	return command
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,9 +57,9 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 	for _, name := range doctorSettings {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
-	command.Flags().DurationVar(&recheckAfter, "recheck-after", 0,
+	command.Flags().Var(span(&recheckAfter, 0, forever), "recheck-after",
 		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
-	command.Flags().Int64Var(&remembered, "remembered-token", 0,
+	command.Flags().Var(number(&remembered, 0, math.MaxInt64), "remembered-token",
 		"largest fencing token that a resource remembers, to find that the ensemble was restored from an older state")
 	command.Flags().BoolVar(&sessions, "sessions", false, "list the ensemble's sessions instead, with their clients, nodes and owners")
 	command.Flags().BoolVar(&watches, "watches", false, "list who watches which node instead; busy servers take long to answer")

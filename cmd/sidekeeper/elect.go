@@ -76,7 +76,7 @@ func newElectTransferCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the leader")
-	command.Flags().DurationVar(&grace, "grace", 0, "end the leader's term by force after this time (operators' socket)")
+	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end the leader's term by force after this time (operators' socket)")
 	return command
 }
 

@@ -33,9 +33,9 @@ func newElectRunCommand(reach *reach) *cobra.Command {
 	flags.StringVar(&r.claim.Options.Candidate, "candidate", "",
 		"name of this candidate, another one for each (default: this host's name and the process ID)")
 	flags.StringVar(&r.claim.Options.Value, "value", "", "what the leader shows to those that observe the election, such as its address")
-	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait to be elected (default: no limit)")
+	flags.Var(span(&r.wait, 0, forever), "wait", "maximum time to wait to be elected (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
-	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 0,
+	flags.Var(span(&r.claim.KillGrace, 0, forever), "kill-grace",
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	flags.Var(&r.onYield, "on-yield", "what the command gets when the leader is asked to yield: SIGTERM or nothing")
 	return command
@@ -47,8 +47,6 @@ func (r *electRun) takeArguments(command *cobra.Command, args []string) error {
 		return errors.New("usage: sidekeeper elect run NAME -- COMMAND [ARGUMENT...]")
 	case r.try && command.Flags().Changed("wait"):
 		return errors.New("--try and --wait exclude each other")
-	case r.wait < 0 || r.claim.KillGrace < 0:
-		return errors.New("durations cannot be negative")
 	}
 	r.claim.Name, r.command = args[0], args[1:]
 	r.claim.Terminate = r.onYield.String() == "term"

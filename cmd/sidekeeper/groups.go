@@ -73,7 +73,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	}
 	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
 	command.Flags().StringVar(&options.Reason, "reason", "", "with --force: why, for the members and the audit")
-	command.Flags().DurationVar(&forceAfter, "force-after", 0,
+	command.Flags().Var(span(&forceAfter, 0, 24*time.Hour), "force-after",
 		"how long to wait for the members' sidecars before removing them from outside (default: until their leases must have expired)")
 	return command
 }

@@ -67,7 +67,7 @@ func TestBlanksWithinAnElementOfAListAreRefused(t *testing.T) {
 				t.Errorf("--%s %q: %v, want %s", name, text, err, want)
 			}
 			err = fillFrom(func(asked string) (string, bool) { return text, asked == variable(name) }, new(settings).flags())
-			if err == nil || !strings.HasPrefix(err.Error(), variable(name)+": ") || !strings.Contains(err.Error(), want) {
+			if err == nil || !strings.HasPrefix(err.Error(), variable(name)+" is ") || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s=%q: %v, want %s", variable(name), text, err, want)
 			}
 		}

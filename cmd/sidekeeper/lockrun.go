@@ -37,12 +37,12 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.Var(&r.mode, "mode", "lock mode: exclusive, or reader or writer of a read/write lock")
-	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for the lock (default: no limit)")
+	flags.Var(span(&r.wait, 0, forever), "wait", "maximum time to wait for the lock (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the lock, for people (default: this host's name and the process ID)")
-	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 0,
+	flags.Var(span(&r.claim.KillGrace, 0, forever), "kill-grace",
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
-	flags.DurationVar(&r.claim.Options.LockDelay, "lock-delay", 0,
+	flags.Var(span(&r.claim.Options.LockDelay, 0, time.Minute), "lock-delay",
 		"time in which nobody gets the lock after this hold, unless it is released: at most 1m (default: none)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	return command
@@ -59,8 +59,8 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if r.try && command.Flags().Changed("wait") {
 		return errors.New("--try and --wait exclude each other")
 	}
-	if r.wait < 0 || r.claim.KillGrace < 0 || r.claim.Options.LockDelay < 0 {
-		return errors.New("durations cannot be negative")
+	if names > 1 && command.Flags().Changed("lock-delay") {
+		return errors.New("--lock-delay: only with one lock")
 	}
 	r.names, r.command = args[:names], args[names:]
 	r.claim.Name = r.names[0]

@@ -39,10 +39,11 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&r.metadata, "metadata", nil, "metadata that other members see, as key=value; repeatable")
 	flags.Var(&r.onConflict, "on-conflict", "what to do if the group already has this member: exit with 75, wait for it to leave, or replace it")
-	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for it to leave (default: no limit)")
+	flags.Var(span(&r.wait, 0, forever), "wait", "maximum time to wait for it to leave (default: no limit)")
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the member, for people (default: this host's name and the process ID)")
 	flags.Var(&r.onLoss, "on-loss", "what happens to the command when the membership is lost")
-	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 10*time.Second, "time after SIGTERM at which the command gets SIGKILL")
+	r.claim.KillGrace = 10 * time.Second
+	flags.Var(span(&r.claim.KillGrace, 0, forever), "kill-grace", "time after SIGTERM at which the command gets SIGKILL")
 	reach.addGuardFlag(command)
 	return command
 }
@@ -53,9 +54,6 @@ func (r *memberRun) takeArguments(command *cobra.Command, args []string) (err er
 	}
 	if r.onConflict.String() == "reject" && command.Flags().Changed("wait") {
 		return errors.New("--wait is for --on-conflict wait or replace")
-	}
-	if r.wait < 0 || r.claim.KillGrace < 0 {
-		return errors.New("durations cannot be negative")
 	}
 	r.claim.Group, r.claim.Name, r.command = args[0], args[1], args[2:]
 	r.claim.OnLoss = r.onLoss.String()

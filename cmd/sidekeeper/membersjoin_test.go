@@ -173,7 +173,7 @@ func TestMembersJoinIsCalledInTheRightWay(t *testing.T) {
 	wantOutput(t, server, 64, usage, "members", "join", "web", "web-1", "true")
 	wantOutput(t, server, 64, "sidekeeper: --wait is for --on-conflict wait or replace\n",
 		"members", "join", "web", "web-1", "--wait", "1s", "--", "true")
-	wantOutput(t, server, 64, "sidekeeper: durations cannot be negative\n",
+	wantOutput(t, server, 64, "sidekeeper: --kill-grace is \"-1s\": a duration from 0s, such as 1m30s\n",
 		"members", "join", "web", "web-1", "--kill-grace", "-1s", "--", "true")
 	for _, wrong := range []string{"port", "=80"} {
 		wantOutput(t, server, 64, "sidekeeper: --metadata "+wrong+": each as key=value, and each key once\n",

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,13 +30,24 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return reach.say(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)}, "holders asked: %d\n", asked)
+				return errors.Join(
+					reach.say(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)}, "holders asked: %d\n", asked),
+					unheld(asked, args[0]),
+				)
 			})
 		},
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holders")
-	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this time (operators' socket)")
+	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end the holds by force after this time (operators' socket)")
 	return command
+}
+
+// unheld is an error if no holder of a lock was asked: the lock is free, or its name is another one.
+func unheld(asked int, name string) error {
+	if asked > 0 {
+		return nil
+	}
+	return fmt.Errorf("no caller holds the lock %s", name)
 }
 
 func newLockBreakCommand(reach *reach) *cobra.Command {
@@ -57,9 +70,9 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 			return reach.breakHold(command, args[0], token, options)
 		},
 	}
-	command.Flags().Int64Var(&token, "token", 0, "the hold's fencing token")
+	command.Flags().Var(number(&token, 1, math.MaxInt64), "token", "the hold's fencing token")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder and the audit")
-	command.Flags().DurationVar(&forceAfter, "force-after", 0,
+	command.Flags().Var(span(&forceAfter, 0, 24*time.Hour), "force-after",
 		"how long to wait for the holder's sidecar before removing it from outside (default: until its lease must have expired)")
 	return command
 }

@@ -69,8 +69,9 @@ func newQueuePutCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().Int32Var(&of.priority, "priority", 0, "smaller ones are delivered first; may be negative")
-	command.Flags().DurationVar(&of.delay, "delay", 0, "do not deliver the item before this time has passed")
-	command.Flags().Int32Var(&of.most, "max-items", 10000, "how many items the queue may have: 1 to 10,000")
+	command.Flags().Var(span(&of.delay, 0, forever), "delay", "do not deliver the item before this time has passed")
+	of.most = 10000
+	command.Flags().Var(number(&of.most, 1, 10000), "max-items", "how many items the queue may have: 1 to 10,000")
 	return command
 }
 
@@ -112,7 +113,7 @@ func newQueueTakeCommand(reach *reach) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().DurationVar(&wait, "wait", 0, "maximum time to wait for an item (default: no limit)")
+	command.Flags().Var(span(&wait, 0, forever), "wait", "maximum time to wait for an item (default: no limit)")
 	command.Flags().BoolVar(&try, "try", false, "do not wait")
 	return command
 }

@@ -42,7 +42,8 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.operatorAddress, "operator-address",
 		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
 		"address of the sidecar's operator listener ($"+operatorAddressVariable+")")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "timeout of each call")
+	r.timeout = 10 * time.Second
+	flags.Var(span(&r.timeout, time.Millisecond, forever), "timeout", "timeout of each call")
 	flags.StringVar(&r.authority, "tls-ca", "", "file with the CA certificates to trust, for a remote address")
 	flags.StringVar(&r.certificate, "tls-cert", "", "file with the client certificate")
 	flags.StringVar(&r.key, "tls-key", "", "file with the client certificate's key")

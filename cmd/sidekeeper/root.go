@@ -52,6 +52,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	reach.addFlags(root.PersistentFlags())
 	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newServeCommand(),
 		newDevCommand(),

@@ -151,6 +151,6 @@ func newSemaphoreResizeCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for holders that are asked to release permits")
-	command.Flags().DurationVar(&grace, "grace", 0, "end their holds by force after this time (operators' socket)")
+	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end their holds by force after this time (operators' socket)")
 	return command
 }

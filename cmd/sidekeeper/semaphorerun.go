@@ -30,11 +30,12 @@ func newSemaphoreRunCommand(reach *reach) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&r.claim.Options.Permits, "permits", 1, "how many permits the command takes: 1 to 64")
-	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for the permits (default: no limit)")
+	r.claim.Options.Permits = 1
+	flags.Var(number(&r.claim.Options.Permits, 1, 64), "permits", "how many permits the command takes: 1 to 64")
+	flags.Var(span(&r.wait, 0, forever), "wait", "maximum time to wait for the permits (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the permits, for people (default: this host's name and the process ID)")
-	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 0,
+	flags.Var(span(&r.claim.KillGrace, 0, forever), "kill-grace",
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the permits are revoked: SIGTERM or nothing")
 	return command
@@ -46,10 +47,6 @@ func (r *semaphoreRun) takeArguments(command *cobra.Command, args []string) erro
 		return errors.New("usage: sidekeeper semaphore run NAME -- COMMAND [ARGUMENT...]")
 	case r.try && command.Flags().Changed("wait"):
 		return errors.New("--try and --wait exclude each other")
-	case r.wait < 0 || r.claim.KillGrace < 0:
-		return errors.New("durations cannot be negative")
-	case r.claim.Options.Permits < 1:
-		return errors.New("--permits is at least 1")
 	}
 	r.claim.Name, r.command = args[0], args[1:]
 	r.claim.Terminate = r.onRevoke.String() == "term"

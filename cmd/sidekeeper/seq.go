@@ -54,7 +54,8 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 			return reach.showNumbers(to, numbers, wanted.hex)
 		}),
 	}
-	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "count of numbers: 1 to 1,000,000")
+	wanted.count = 1
+	command.Flags().VarP(number(&wanted.count, 1, 1_000_000), "count", "n", "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
 	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "unique numbers without an order")
 	reach.addGuardFlag(command)

@@ -41,7 +41,7 @@ func TestSequencesAreUsedFromATerminal(t *testing.T) {
 	t.Parallel()
 	seq := runSequences(t)
 	seq.want(0, "", "create", "orders", "--first", "10")
-	seq.want(1, "sidekeeper: there is such a sequence already (SEQUENCE_EXISTS)\n", "create", "orders")
+	seq.want(1, "sidekeeper: there is such a sequence already: orders (SEQUENCE_EXISTS)\n", "create", "orders")
 	seq.want(0, "10\n", "next", "orders")
 	seq.want(0, "11\n12\n13\n", "next", "orders", "--count", "3")
 	seq.want(0, "000000000000000e\n000000000000000f\n", "next", "orders", "-n", "2", "--hex")
@@ -96,7 +96,7 @@ func TestSequencesAnswerInJSON(t *testing.T) {
 func TestSequenceCommandsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	seq := runSequences(t)
-	seq.want(64, "sidekeeper: count is \"0\": from 1 to 1000000\n", "next", "orders", "--count", "0")
+	seq.want(64, "sidekeeper: --count is \"0\": a whole number from 1 to 1000000\n", "next", "orders", "--count", "0")
 	seq.want(64, "sidekeeper: LAST is \"many\": a number of 64 bits\n", "advance", "orders", "many")
 	seq.want(64, "sidekeeper: name is \"a//b\": no segment of a name is empty\n", "get", "a//b")
 }

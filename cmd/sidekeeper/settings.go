@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -144,6 +145,9 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 		if failure := flags.Set(flag.Name, value); failure != nil {
 			err = fmt.Errorf("%s: %w", variable(flag.Name), failure)
+			if wrong, is := errors.AsType[*pflag.InvalidValueError](failure); is {
+				err = fmt.Errorf("%s is %q: %w", variable(flag.Name), value, ruleOf(wrong))
+			}
 		}
 	})
 	return err
@@ -205,7 +209,7 @@ func (m *fileMode) Type() string   { return "mode" }
 func (m *fileMode) Set(text string) error {
 	mode, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || fs.FileMode(mode)&^os.ModePerm != 0 {
-		return fmt.Errorf("%q is not permissions in octal, such as 0660", text)
+		return brokenRule("permissions in octal, such as 0660")
 	}
 	*m = fileMode(mode)
 	return nil
@@ -239,7 +243,7 @@ func (b *byteCount) Set(text string) error {
 	}
 	count, err := strconv.ParseUint(digits, 10, 41)
 	if err != nil || count > 1<<40/uint64(factor) {
-		return fmt.Errorf("%q is not a number of bytes up to 1024GiB, such as 256KiB", text)
+		return brokenRule("a number of bytes up to 1024GiB, such as 256KiB")
 	}
 	*b = byteCount(int(count) * factor)
 	return nil
