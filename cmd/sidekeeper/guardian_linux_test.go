@@ -104,6 +104,7 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 				return scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse](ctx, request)
 			}
 			r := start(t, server.Target, "lock", "run", "orders", "--kill-grace", killGrace, "--", os.Args[0], "family", "parent", "stay", "session")
+			leaveGrace(server)
 			call := server.NextAcquire()
 			call.Grant(1)
 			processes := r.numbers(3)

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
@@ -103,6 +105,14 @@ func TestTheSidecarSeesAKilledMemberGoWhenNothingOfItsCommandIsLeft(t *testing.T
 	wantNobody(t, processes, "when the connection is closed")
 }
 
+// leaveGrace answers a command with --kill-grace that asks for how long leases are valid.
+func leaveGrace(server *scripted.Server) {
+	server.CheckLease = func(context.Context, *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(validity)}, nil
+	}
+	server.NextOpen().Accept("for the grace")
+}
+
 func TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
@@ -113,6 +123,7 @@ func TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds(t *testing.T) 
 	}
 	family := append([]string{"--", os.Args[0], "family"}, relatives()...)
 	r := start(t, server.Target, append([]string{"lock", "run", "orders", "--kill-grace", killGrace}, family...)...)
+	leaveGrace(server)
 	server.NextAcquire().Grant(1)
 	processes := r.numbers(len(relatives()))
 	for first := asked.Load(); asked.Load() == first; { // it is told of longer validities
@@ -133,6 +144,7 @@ func TestNothingIsLeftOfACommandThatEndsForItsLock(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
 	p := start(t, server.Target, append([]string{"lock", "run", "orders", "--kill-grace", "2s", "--", os.Args[0], "family"}, relatives()...)...)
+	leaveGrace(server)
 	call := server.NextAcquire()
 	call.Grant(1)
 	processes := p.numbers(len(relatives()))
@@ -158,6 +170,7 @@ func TestACommandAtRiskThatEndsByItselfTakesAlongWhatItHasStarted(t *testing.T) 
 	}
 	members := append([]string{"linger"}, relatives()[1:]...)
 	p := start(t, server.Target, append([]string{"lock", "run", "orders", "--kill-grace", killGrace, "--", os.Args[0], "family"}, members...)...)
+	leaveGrace(server)
 	server.NextAcquire().Grant(1)
 	processes := p.numbers(len(members))
 	receive(t, released)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
+	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 
 // runs starts `lock run` of a command of this test binary.
@@ -103,6 +105,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 		return scripted.Frozen[lockv1.ReleaseRequest, lockv1.ReleaseResponse](ctx, request)
 	}
 	p := runs(t, server, []string{"--kill-grace", killGrace}, "stubborn")
+	leaveGrace(server)
 	server.NextAcquire().Grant(1)
 	p.wantLine(t, "ready")
 	p.wantLine(t, "terminated")
@@ -120,9 +123,31 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
-	p := runs(t, server, []string{"--kill-grace", "1h"}, "polite")
+	server.CheckHolds = func(_ context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+		return scripted.HoldsValidFor(request, 10*time.Second), nil
+	}
+	p := runs(t, server, []string{"--kill-grace", killGrace}, "polite")
+	leaveGrace(server)
 	server.NextAcquire().Grant(1)
 	p.want(t, 70, "at risk")
+}
+
+func TestAGraceThatNoLockLeavesIsRefusedBeforeAnythingIsTaken(t *testing.T) {
+	t.Parallel()
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{}).Address()
+	for _, under := range [][]string{
+		{"lock", "run", "orders"}, {"lock", "run", "orders", "users"}, {"semaphore", "run", "reports"}, {"elect", "run", "scheduler"},
+		{"barrier", "enter", "load", "1"},
+	} {
+		line := append(append([]string{"--address", sidecar}, under...), "--kill-grace", "1h", "--", "echo", "ran")
+		stdout, stderr, code := output(t, line...)
+		if code != 64 || stdout != "" || !strings.HasPrefix(stderr, `sidekeeper: --kill-grace is "1h0m0s": less than `) {
+			t.Errorf("%v: %d %q %q", under, code, stdout, stderr)
+		}
+	}
+	if stdout, _, code := output(t, "--address", sidecar, "lock", "ls"); code != 0 || strings.Contains(stdout, "orders") {
+		t.Errorf("%d %q", code, stdout)
+	}
 }
 
 func TestACommandIsKilledWhenItsLockIsLost(t *testing.T) {
@@ -161,6 +186,7 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 		return scripted.HoldsValidFor(request, validity), nil
 	}
 	p := runs(t, server, []string{"--on-revoke", "ignore", "--kill-grace", killGrace}, "stubborn")
+	leaveGrace(server)
 	call := server.NextAcquire()
 	call.Grant(1)
 	p.wantLine(t, "ready")

@@ -21,6 +21,9 @@ type Entry struct {
 }
 
 func (e *Entry) take(ctx context.Context, r *Runner) (err error) {
+	if err := r.refuseGrace(ctx, e.KillGrace); err != nil {
+		return err
+	}
 	options, what := e.Options, "barrier "+e.Name
 	options.OnSuspended, options.OnResumed = r.suspended(what), r.resumed
 	if isTerminal(r.Stderr) {

@@ -3,11 +3,13 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
@@ -36,6 +38,26 @@ func hold(r *Runner, claim held, what string, grace time.Duration, terminate boo
 	}
 	margin := min(grace, claim.ValidFor()) / 5
 	return holding{r: r, claim: claim, what: what, terminate: terminate, grace: grace, margin: margin}
+}
+
+// refuseGrace refuses a grace that is as long as a lease's validity: the command would be ended as soon as it began. It opens a lease to know, and
+// takes nothing. If the sidecar opens none, what is asked for next says why.
+func (r *Runner) refuseGrace(ctx context.Context, grace time.Duration) error {
+	if grace == 0 {
+		return nil
+	}
+	lease, err := r.Client.OpenLease(ctx, sidekeeper.LeaseOptions{Owner: DefaultOwner(), Wait: new(time.Duration)})
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	validity := lease.ValidFor().Round(10 * time.Millisecond)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Timeout)
+	defer cancel()
+	_ = lease.Close(closing) // nothing stands on it, and it ends with the connection
+	if grace < validity {
+		return nil
+	}
+	return exit.UsageError(fmt.Errorf("--kill-grace is %q: less than %v, for which a lease of this sidecar is valid", grace, validity))
 }
 
 // suspended is what is said when contact is lost.

@@ -22,6 +22,9 @@ type Leadership struct {
 }
 
 func (l *Leadership) take(ctx context.Context, r *Runner) error {
+	if err := r.refuseGrace(ctx, l.KillGrace); err != nil {
+		return err
+	}
 	options, what := l.Options, "leadership of "+l.Name
 	options.OnSuspended, options.OnResumed = r.suspended(what), r.resumed
 	if isTerminal(r.Stderr) {

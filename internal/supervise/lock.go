@@ -25,6 +25,9 @@ type Lock struct {
 
 func (l *Lock) take(ctx context.Context, r *Runner) (err error) {
 	l.r = r
+	if err := r.refuseGrace(ctx, l.KillGrace); err != nil {
+		return err
+	}
 	options := l.Options
 	options.OnSuspended, options.OnResumed = r.suspended("lock "+l.Name), r.resumed
 	if isTerminal(r.Stderr) {

@@ -24,6 +24,9 @@ type Locks struct {
 
 func (l *Locks) take(ctx context.Context, r *Runner) (err error) {
 	l.r = r
+	if err := r.refuseGrace(ctx, l.KillGrace); err != nil {
+		return err
+	}
 	what := "locks " + l.names(", ")
 	options := l.Options
 	options.OnSuspended, options.OnResumed = r.suspended(what), r.resumed

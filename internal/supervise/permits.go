@@ -18,6 +18,9 @@ type Permits struct {
 }
 
 func (p *Permits) take(ctx context.Context, r *Runner) error {
+	if err := r.refuseGrace(ctx, p.KillGrace); err != nil {
+		return err
+	}
 	options, what := p.Options, "permits of "+p.Name
 	options.OnSuspended, options.OnResumed = r.suspended(what), r.resumed
 	if isTerminal(r.Stderr) {
