@@ -263,6 +263,8 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"agree begin a --deadline 0s":        `--deadline is "0s": a duration from 1ms to 1h0m0s`,
 		"lock ls --timeout 0":                `--timeout is "0": a duration from 1ms, such as 1m30s`,
 		"dev --ensemble-port 65536":          `--ensemble-port is "65536": a whole number from 0 to 65535`,
+		"dev --listen unix:///none/s":        `--listen is "unix:///none/s": the path of a socket in a folder that is there`,
+		"dev --admin-listen unix:///none/s":  `--admin-listen is "unix:///none/s": the path of a socket in a folder that is there`,
 		"serve --trace-ratio few":            `--trace-ratio is "few": a number`,
 		"serve --strict=perhaps":             `--strict is "perhaps": true or false`,
 		"serve --heartbeat 2":                `--heartbeat is "2": a duration, such as 5s or 1m30s`,

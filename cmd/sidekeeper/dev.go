@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/template"
 	"time"
@@ -55,6 +56,17 @@ func (s *devSettings) check() (err error) {
 	s.options.EnsemblePort = int(s.ensemblePort)
 	if s.options.Faults, err = dev.ParseFaults(s.faults); err != nil {
 		return fmt.Errorf("--fault %w", err)
+	}
+	return errors.Join(foldersThere("listen", s.options.Listen...), foldersThere("admin-listen", s.options.AdminListen))
+}
+
+// foldersThere refuses Unix sockets in folders that are missing: a misspelt path would make them.
+func foldersThere(flag string, addresses ...string) error {
+	for _, address := range addresses {
+		path, isUnix := strings.CutPrefix(address, "unix://")
+		if _, err := os.Stat(filepath.Dir(path)); isUnix && err != nil {
+			return fmt.Errorf("--%s is %q: the path of a socket in a folder that is there", flag, address)
+		}
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 		"--listen=0.0.0.0:7181":  "loopback addresses only, unless with --listen-anywhere",
 		"--fault=earthquake=1s":  "expire-lease=",
 		"--session-timeout=1s":   "session timeout",
-		"--ensemble-port=123456": "range",
+		"--ensemble-port=123456": "from 0 to 65535",
 	} {
 		_, said, code := output(t, "dev", flag)
 		if code != exit.Usage || !strings.Contains(said, complaint) {
