@@ -2,7 +2,11 @@ package doctor_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/sidekeeper/sidekeeper/internal/doctor"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
@@ -236,6 +242,56 @@ func TestAServerThatIsNotThereIsTold(t *testing.T) {
 	p.Servers = append(p.Servers, "127.0.0.1:1")
 	if diff := cmp.Diff([]string{"problem 127.0.0.1:1: does not answer: dial tcp"}, p.says()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatListensInAServersPlaceIsTold(t *testing.T) {
+	t.Parallel()
+	page := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(page.Close)
+	secret := httptest.NewTLSServer(http.NotFoundHandler())
+	secret.Close() // its certificate is what is taken
+	sidecar := grpc.NewServer()
+	overTLS := grpc.NewServer(grpc.Creds(credentials.NewTLS(secret.TLS)))
+	wants := map[string]string{page.Listener.Addr().String(): "is an HTTP server, not"}
+	for server, want := range map[*grpc.Server]string{sidecar: "is a gRPC server, such", overTLS: "answers over TLS alone"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants[listener.Addr().String()] = want
+		t.Cleanup(server.Stop)
+		go func() { _ = server.Serve(listener) }()
+	}
+	for where, want := range wants {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.Servers = append(p.Servers, where)
+			told := p.says()
+			if len(told) != 1 || !strings.HasPrefix(told[0], "problem "+where+": "+want) {
+				t.Errorf("%q", told)
+			}
+		})
+	}
+}
+
+func TestAServerWithoutTLSWhereItIsDemandedIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	client, err := zookeeper.New(zookeeper.Config{
+		Servers: p.Servers, SessionTimeout: p.SessionTimeout, TickTime: p.TickTime, SyncLimit: p.SyncLimit, Heartbeat: time.Second,
+		TLS: func() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	p.Secure = true
+	findings, err := doctor.Examine(t.Context(), client, p.Settings, nil)
+	want := []string{"problem " + p.Servers[0] + ": answers without TLS, which --zookeeper-tls-ca"}
+	if diff := cmp.Diff(want, lines(findings)); diff != "" || err == nil {
+		t.Errorf("%v, %s", err, diff)
 	}
 }
 

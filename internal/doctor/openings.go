@@ -77,24 +77,33 @@ func (e *examination) waysTo(ctx context.Context, server string) []opening {
 
 // isOpen says whether a server answers there, if only that it does not answer this word.
 func (e *examination) isOpen(ctx context.Context, way opening) bool {
+	open := false
+	e.within(ctx, way.address, func(conn net.Conn) {
+		if way.secure {
+			conn = tls.Client(conn, &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}) //nolint:gosec // it is told nothing
+		}
+		_, failure := io.WriteString(conn, "srvr\n") // with five bytes, a TLS server knows at once that this is none of its clients
+		answer, _ := io.ReadAll(io.LimitReader(conn, 1<<10))
+		open = len(answer) > 0 && isWord(answer) && failure == nil
+	})
+	return open
+}
+
+// within does something with a connection of its own to a server, if there is one, and for a short time.
+func (e *examination) within(ctx context.Context, server string, do func(net.Conn)) {
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	dial := (&net.Dialer{}).DialContext
 	if e.Dial != nil {
 		dial = e.Dial
 	}
-	conn, err := dial(ctx, "tcp", way.address)
+	conn, err := dial(ctx, "tcp", server)
 	if err != nil {
-		return false
+		return
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if way.secure {
-		conn = tls.Client(conn, &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}) //nolint:gosec // it is told nothing
-	}
-	_, failure := io.WriteString(conn, "srvr\n") // with five bytes, a TLS server knows at once that this is none of its clients
-	answer, _ := io.ReadAll(io.LimitReader(conn, 1<<10))
-	return len(answer) > 0 && isWord(answer) && failure == nil
+	do(conn)
 }
 
 // isWord tells an answer to a four-letter word from the alert of a TLS server that got plain text.

@@ -23,10 +23,9 @@ func (e *examination) servers(ctx context.Context) {
 		switch {
 		case errors.Is(err, zookeeper.ErrSilent):
 			e.findf(e.unknown(), server, "allow `srvr` in 4lw.commands.whitelist", "does not report its status")
-		case err != nil:
-			e.findf(Problem, server, "start it, or remove it from --zookeeper", "does not answer: %v", err)
-		case lineOf(answer, "Mode") == "":
-			e.findf(Problem, server, "check whether it reaches the others: it needs a majority", "does not serve requests")
+		case err != nil, lineOf(answer, "Mode") == "":
+			e.unanswered(ctx, server, err)
+			continue
 		default:
 			e.version(server, answer)
 		}
