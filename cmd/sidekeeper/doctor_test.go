@@ -20,15 +20,16 @@ func TestDoctorExitsWithTheMostSevereThingItFinds(t *testing.T) {
 	}()
 	ensemble := said(t, welcome, `ensemble:  (\S+), `)
 	healthy := []string{"doctor", "--zookeeper", ensemble, "--session-timeout=6s", "--tick-time=1s"}
+	const open = "warning: --zookeeper-auth-file: the sidecar has no credentials"
 	for _, c := range []struct {
 		name string
 		args []string
 		code int
 		says string
 	}{
-		{"healthy", healthy, 0, "no problems found\n"},
-		{"a lock by its name", append(healthy, "orders"), 0, "no problems found\n"},
-		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "no problems found\n"},
+		{"without credentials", healthy, exitWarnings, open},
+		{"a lock by its name", append(healthy, "orders"), exitWarnings, open},
+		{"more leases than connections", append(healthy, "--max-leases=1000000"), exitWarnings, open},
 		{"a tick that is too short", append(healthy, "--tick-time=500ms"), exitProblems, "problem: --tick-time: tickTime is 1s on " + ensemble},
 		{
 			"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings,
@@ -66,11 +67,11 @@ func TestDoctorSpeaksToPrograms(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	args := []string{"doctor", "--zookeeper", said(t, welcome, `ensemble:  (\S+), `), "--session-timeout=10s", "--output=json"}
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &bytes.Buffer{}); code != 0 {
+	if code := run(context.Background(), args, strings.NewReader(""), &out, &bytes.Buffer{}); code != exitWarnings {
 		t.Errorf("exits with %d", code)
 	}
 	var findings []map[string]string
-	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 1 || findings[0]["severity"] != "note" {
+	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 2 || findings[0]["severity"] != "warning" || findings[1]["severity"] != "note" {
 		t.Errorf("%s: %v", out.String(), err)
 	}
 }

@@ -59,9 +59,14 @@ func TestAStrictSidecarServesAGoodEnsembleAndALenientOneSaysWhatIsRisky(t *testi
 	authority.issue("server")
 	authority.issue("client")
 	front := newTLSFront(t, address, authority, "server")
-	strict := serve(t, "--strict", "--zookeeper="+front.listener.Addr().String(), "--zookeeper-tls-ca="+folder+"/ca.crt",
-		"--zookeeper-tls-cert="+folder+"/client.crt", "--zookeeper-tls-key="+folder+"/client.key", "--zookeeper-auth-file="+folder+"/auth",
-		"--drain-timeout=100ms")
+	good := []string{
+		"--zookeeper=" + front.listener.Addr().String(), "--zookeeper-tls-ca=" + folder + "/ca.crt",
+		"--zookeeper-tls-cert=" + folder + "/client.crt", "--zookeeper-tls-key=" + folder + "/client.key", "--zookeeper-auth-file=" + folder + "/auth",
+	}
+	strict := serve(t, append(good, "--strict", "--drain-timeout=100ms")...)
+	if found, failed, code := output(t, append([]string{"doctor"}, good...)...); code != exitWarnings || strings.Count(found, "warning: ") != 1 {
+		t.Errorf("beside who may change quotas, the doctor exits with %d and says %s%s", code, found, failed)
+	}
 	strict.signal(os.Interrupt)
 	if code := strict.ends(); code != 0 || strings.Contains(strict.log.String(), "preflight") {
 		t.Errorf("exit %d; log: %s", code, strict.log)

@@ -80,14 +80,7 @@ type examination struct {
 // first. An error means that the ensemble did not let itself be looked at.
 func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble}
-	e.servers(ctx)
-	e.openings(ctx)
-	e.secrets()
-	e.validity()
-	if err := e.members(ctx); err != nil {
-		return e.findings, err
-	}
-	if err := e.root(ctx); err != nil {
+	if err := e.preflight(ctx); err != nil {
 		return e.findings, err
 	}
 	if err := e.quotas(ctx); err != nil {
@@ -107,17 +100,22 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 // cannot be found out is a warning. The most severe finding comes first.
 func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble, strict: true}
+	err := e.preflight(ctx)
+	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	return e.findings, err
+}
+
+// preflight is what Examine and Preflight have in common.
+func (e *examination) preflight(ctx context.Context) error {
 	e.servers(ctx)
 	e.validity()
 	e.protection()
 	e.openings(ctx)
 	e.secrets()
-	err := e.members(ctx)
-	if err == nil {
-		err = e.root(ctx)
+	if err := e.members(ctx); err != nil {
+		return err
 	}
-	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	return e.findings, err
+	return e.root(ctx)
 }
 
 // unknown is how bad it is not to know.
