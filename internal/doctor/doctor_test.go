@@ -120,7 +120,9 @@ func lines(findings []doctor.Finding) (lines []string) {
 	return lines
 }
 
-func isOpenNodes(f doctor.Finding) bool { return strings.HasPrefix(f.Text, "the sidecar has no credentials") }
+func isOpenNodes(f doctor.Finding) bool {
+	return strings.HasPrefix(f.Text, "the sidecar has no credentials")
+}
 
 func TestNodesThatAreOpenAreToldToWhoAsksAndBeforeASidecarServes(t *testing.T) {
 	t.Parallel()
