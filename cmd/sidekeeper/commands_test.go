@@ -273,7 +273,9 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"lock run a --try --wait 1s -- true": "--try and --wait exclude each other",
 		"--address example.org:1 lock ls": "sidecar example.org:1: an address that is neither a Unix socket nor loopback " +
 			"needs TLS",
-		"--tls-ca /nonexistent lock ls": "open /nonexistent: no such file or directory",
+		"--tls-ca /nonexistent lock ls": "--tls-ca: open /nonexistent: no such file or directory",
+		"--tls-cert a.pem lock ls":      "--tls-cert and --tls-key go together: both or none",
+		"--tls-key a.pem lock ls":       "--tls-cert and --tls-key go together: both or none",
 	} {
 		stdout, stderr, code := output(t, strings.Fields(args)...)
 		if code != 64 || stdout != "" || stderr != "sidekeeper: "+said+"\n" {

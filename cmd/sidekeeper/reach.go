@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -147,7 +148,7 @@ func tabulate[T any](r *reach, to io.Writer, answer proto.Message, header string
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	r.last = address
 	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.dialer.Dial)}
-	if r.authority != "" || r.certificate != "" {
+	if r.usesTLS() {
 		config, err := r.tlsConfig()
 		if err != nil {
 			return nil, exit.UsageError(err)
@@ -161,19 +162,24 @@ func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	return client, nil
 }
 
+func (r *reach) usesTLS() bool { return r.authority != "" || r.certificate != "" || r.key != "" }
+
 func (r *reach) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if (r.certificate == "") != (r.key == "") {
+		return nil, errors.New("--tls-cert and --tls-key go together: both or none")
+	}
 	if r.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(r.certificate, r.key)
 		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
+			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", r.certificate, r.key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	if r.authority != "" {
 		authorities, err := os.ReadFile(r.authority)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}
 		if config.RootCAs, err = certificate.Pool(authorities, r.authority); err != nil {
 			return nil, err

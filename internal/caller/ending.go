@@ -66,14 +66,39 @@ type rawConn struct {
 	net.Conn
 	ending *Ending
 	slot   Slot
-	local  bool // whether the peer is on this machine
+	local  bool                               // whether the peer is on this machine
+	misled func(peer net.Addr, trouble error) // told of the first bytes, if they are no caller's; nil after that
 }
 
 func (c *rawConn) Read(buffer []byte) (int, error) {
 	c.slot.Pace()
 	n, err := c.Conn.Read(buffer)
 	c.classify(err)
+	if n > 0 && c.misled != nil {
+		if trouble := greeting(buffer[:n]); trouble != nil {
+			c.misled(c.RemoteAddr(), trouble)
+		}
+		c.misled = nil
+	}
 	return n, err
+}
+
+// What connections begin with that are no callers'.
+var (
+	errBeginsWithTLS = errors.New("the caller speaks TLS, and this listener does not")
+	errNoGRPC        = errors.New("the caller does not speak gRPC")
+)
+
+// greeting judges the first bytes of a connection without TLS.
+func greeting(first []byte) error {
+	const tlsHandshake, http2 = 0x16, "PRI "
+	switch {
+	case first[0] == tlsHandshake:
+		return errBeginsWithTLS
+	case string(first[:min(len(first), len(http2))]) != http2[:min(len(first), len(http2))]:
+		return errNoGRPC
+	}
+	return nil
 }
 
 // Write looks for a local peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that

@@ -24,6 +24,7 @@ type Handshake struct {
 	Operators bool                                 // whether only root and the sidecar's own user may call, as operators
 	Trusting  bool                                 // whether whoever calls is an operator
 	Refused   func(identity string)                // told of whoever is no operator
+	Misled    func(peer net.Addr, trouble error)   // told of a connection that begins otherwise than callers' do; nil, none is
 	Admit     func(silent io.Closer) (Slot, error) // lets a connection in, or not; silent is one that has to show yet whose it is, else nil
 }
 
@@ -54,6 +55,9 @@ func (h Handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthI
 		return nil, nil, err
 	}
 	raw := &rawConn{Conn: socket, ending: newEnding(), slot: slot, local: isLocal(socket)}
+	if h.Secure == nil || isUnix(socket) {
+		raw.misled = h.Misled
+	}
 	conn, caller, err := h.meet(raw)
 	if err == nil {
 		err = slot.Identify(caller.Identity)
@@ -80,6 +84,9 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 	}
 	conn, info, err := h.Secure.ServerHandshake(raw)
 	if err != nil {
+		if h.Misled != nil {
+			h.Misled(raw.RemoteAddr(), err)
+		}
 		return nil, Caller{}, err
 	}
 	certificate := info.(credentials.TLSInfo).State.PeerCertificates[0]

@@ -84,6 +84,17 @@ var codeExits = map[codes.Code]int{
 	codes.Unauthenticated:   Denied,
 }
 
+// An unreached error is one of a sidecar that could not be reached, and why.
+type unreached struct {
+	error
+	cause string
+}
+
+func (u unreached) Unwrap() error { return u.error }
+
+// Because is err, of a sidecar that could not be reached, with what a person can do about it.
+func Because(err error, cause string) error { return unreached{err, cause} }
+
 // Code is what the program exits with after err.
 func Code(err error) int {
 	if err == nil {
@@ -113,7 +124,11 @@ func Explain(err error, address string) string {
 	}
 	line := err.Error()
 	if e := (*sidekeeper.Error)(nil); errors.As(err, &e) {
-		line = strings.Replace(line, e.Error(), explainStatus(e, address), 1)
+		said := explainStatus(e, address)
+		if u := (unreached{}); errors.As(err, &u) {
+			said = cannotReach(address, u.cause)
+		}
+		line = strings.Replace(line, e.Error(), said, 1)
 	}
 	return strings.ReplaceAll(line, "\n", "; ")
 }
@@ -129,10 +144,14 @@ func explainStatus(e *sidekeeper.Error, address string) string {
 	case errors.Is(e, context.DeadlineExceeded):
 		return fmt.Sprintf("the sidecar at %s does not answer in time", address)
 	case e.Code == codes.Unavailable:
-		return fmt.Sprintf("cannot reach the sidecar at %s: %s", address, transportCause(e.Message))
+		return cannotReach(address, transportCause(e.Message))
 	default:
 		return e.Error()
 	}
+}
+
+func cannotReach(address, cause string) string {
+	return fmt.Sprintf("cannot reach the sidecar at %s: %s", address, cause)
 }
 
 func explainFields(e *sidekeeper.Error) string {

@@ -183,7 +183,7 @@ func (s *Server) admits() *admissions {
 }
 
 func (s *Server) openCallers() error {
-	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit}
+	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit, Misled: misled(s.options.Log)}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err

@@ -4,8 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/sidekeeper/sidekeeper/internal/certificate"
 	"github.com/sidekeeper/sidekeeper/internal/reload"
@@ -53,6 +58,23 @@ func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Confi
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return kept.Newest(), nil },
 	}, nil
 }
+
+// misled has the log say, at most once a minute, that a connection begins as no caller's does: without TLS where there is TLS or the reverse,
+// without a certificate, with one that is not trusted, or in another protocol. One that ends before it begins is a probe's.
+func misled(log *zap.Logger) func(peer net.Addr, trouble error) {
+	now := rate.Sometimes{Interval: time.Minute}
+	return func(peer net.Addr, trouble error) {
+		if errors.Is(trouble, io.EOF) || errors.Is(trouble, syscall.ECONNRESET) {
+			return
+		}
+		if _, plain := errors.AsType[tls.RecordHeaderError](trouble); plain {
+			trouble = errBeginsWithoutTLS
+		}
+		now.Do(func() { log.Warn("connection refused", zap.Stringer("peer", peer), zap.Error(trouble)) })
+	}
+}
+
+var errBeginsWithoutTLS = errors.New("the caller does not speak TLS, and this listener demands it")
 
 func (f TLSFiles) load(contents [][]byte, domains []trustDomain) (*tls.Config, error) {
 	own, err := certificate.Pair{Certificate: contents[0], Key: contents[1]}.Load(f.Certificate, f.Key)

@@ -44,7 +44,7 @@ func Named(t testing.TB, name string) *Authority {
 	return a
 }
 
-// Sign makes a certificate of the template, whose serial number and times it sets.
+// Sign makes a certificate of the template, whose serial number it sets, and its times unless the template has its end.
 func (a *Authority) Sign(template *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +55,9 @@ func (a *Authority) Sign(template *x509.Certificate) tls.Certificate {
 	}
 	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
 	a.must(err)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.Certificate, &key.PublicKey, signer)
 	a.must(err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+)
+
+// diagnosisTime bounds how long a command looks for the reason why it could not reach the sidecar.
+const diagnosisTime = 2 * time.Second
+
+// diagnosed is err and, if the sidecar could not be reached because of TLS, what is wrong and what to do. It connects once more to find out.
+func (r *reach) diagnosed(ctx context.Context, err error) error {
+	unreached, is := errors.AsType[*sidekeeper.Error](err)
+	if !is || unreached.Code != codes.Unavailable || unreached.Reason != "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosisTime)
+	defer cancel()
+	network, address := "tcp", r.last
+	if path, isUnix := strings.CutPrefix(address, "unix://"); isUnix {
+		network, address = "unix", path
+	}
+	conn, failure := (&net.Dialer{}).DialContext(ctx, network, address)
+	if failure != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if cause := r.mismatch(ctx, conn, address); cause != "" {
+		return exit.Because(err, cause)
+	}
+	return err
+}
+
+// mismatch is what is wrong with a connection's TLS, on this side or on the other; empty if nothing is.
+func (r *reach) mismatch(ctx context.Context, conn net.Conn, address string) string {
+	if !r.usesTLS() {
+		// A server of TLS answers this, as it answers each greeting; one without closes the connection, or says something else.
+		failure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).HandshakeContext(ctx) //nolint:gosec // nothing is told
+		if failure == nil || alertIn(failure) != "" {
+			return "it demands TLS: give --tls-ca, and --tls-cert with --tls-key"
+		}
+		return ""
+	}
+	config, failure := r.tlsConfig()
+	if failure != nil {
+		return ""
+	}
+	if config.ServerName, _, failure = net.SplitHostPort(address); failure != nil {
+		config.ServerName = "localhost"
+	}
+	config.NextProtos = []string{"h2"}
+	secure := tls.Client(conn, config)
+	if failure = secure.HandshakeContext(ctx); failure == nil {
+		_, failure = secure.Read(make([]byte, 1)) // a server judges the certificate after the handshake
+	}
+	return r.mismatchIn(failure, config)
+}
+
+// mismatchIn is what a failed handshake tells.
+func (r *reach) mismatchIn(failure error, config *tls.Config) string {
+	if plain, is := errors.AsType[tls.RecordHeaderError](failure); is || errors.Is(failure, io.EOF) {
+		if strings.HasPrefix(string(plain.RecordHeader[:]), "HTTP") {
+			return "what listens there does not answer as a gRPC server does"
+		}
+		return "it does not answer over TLS: leave out --tls-ca, --tls-cert and --tls-key"
+	}
+	if distrusted, is := errors.AsType[*tls.CertificateVerificationError](failure); is {
+		return r.distrust(distrusted, config)
+	}
+	switch alert := alertIn(failure); {
+	case alert == "":
+		return ""
+	case len(config.Certificates) == 0:
+		return "it demands a client certificate: give --tls-cert and --tls-key"
+	case time.Now().After(config.Certificates[0].Leaf.NotAfter):
+		return fmt.Sprintf("the certificate of --tls-cert %s expired on %s: renew it", r.certificate, day(config.Certificates[0].Leaf.NotAfter))
+	default:
+		return fmt.Sprintf("it refuses the certificate of --tls-cert %s (%s): a CA of its --tls-client-ca has to have signed it", r.certificate, alert)
+	}
+}
+
+// distrust is why the sidecar's certificate is not trusted.
+func (r *reach) distrust(failure *tls.CertificateVerificationError, config *tls.Config) string {
+	shown := failure.UnverifiedCertificates[0]
+	if otherName, is := errors.AsType[x509.HostnameError](failure); is {
+		return fmt.Sprintf("its certificate is not for %s: call it by a name that is in its certificate", otherName.Host)
+	}
+	if invalid, is := errors.AsType[x509.CertificateInvalidError](failure); is && invalid.Reason == x509.Expired {
+		return fmt.Sprintf("its certificate is valid from %s to %s: renew it with --tls-cert of the sidecar", day(shown.NotBefore), day(shown.NotAfter))
+	}
+	if config.RootCAs == nil {
+		return fmt.Sprintf("its certificate is of a CA that this machine does not trust, %q: give --tls-ca", shown.Issuer)
+	}
+	return fmt.Sprintf("no CA of --tls-ca %s has signed its certificate: that is of the CA %q", r.authority, shown.Issuer)
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// alertIn is what the other side said when it refused a handshake; empty if it did not.
+func alertIn(failure error) string {
+	refused, is := errors.AsType[*net.OpError](failure)
+	if !is || refused.Op != "remote error" {
+		return ""
+	}
+	return strings.TrimPrefix(refused.Err.Error(), "tls: ")
+}
