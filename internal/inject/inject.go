@@ -51,6 +51,9 @@ func (p *Pattern) change(shown pod, namespace string, check Check) (operations [
 	if existing != nil && shown.annotations()[injectedAnnotation] != "true" {
 		return nil, "the pod has a container named " + sidecarName + " of its own: nothing was injected", nil
 	}
+	if field, system := shown.system(); system != "" && system != linux {
+		return nil, "", refuse(field, system, "the sidecar runs on "+linux+" alone")
+	}
 	callers, err := callers(shown, asked.containers)
 	if err != nil {
 		return nil, "", err

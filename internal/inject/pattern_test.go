@@ -177,6 +177,16 @@ func TestAPodGetsWhatItAsksFor(t *testing.T) {
 	}
 }
 
+func TestAPodThatSaysItIsForLinuxIsAsAnyOther(t *testing.T) {
+	const linux = `"os": {"name": "linux"}, "nodeSelector": {"kubernetes.io/os": "linux"},`
+	if got, want := change(t, podWith(asks, linux)), change(t, podWith(asks, "")); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := change(t, podWith("", `"os": {"name": "windows"},`)); got != "nothing" {
+		t.Errorf("a pod that asks for nothing: %s", got)
+	}
+}
+
 func TestAPodThatCannotHaveWhatItAsksForIsRefused(t *testing.T) {
 	long := strings.Repeat("w", 53)
 	alone := func(container string) string {
@@ -198,6 +208,11 @@ func TestAPodThatCannotHaveWhatItAsksForIsRefused(t *testing.T) {
 		{
 			podWith(asks+`, "sidekeeper.io/containers": "sidekeeper"`, ""),
 			`annotation sidekeeper.io/containers is "sidekeeper": the pod has no such container; it has first, web, app`,
+		},
+		{podWith(asks, `"os": {"name": "windows"},`), `spec.os.name is "windows": the sidecar runs on linux alone`},
+		{
+			podWith(asks, `"nodeSelector": {"kubernetes.io/os": "windows"},`),
+			`spec.nodeSelector[kubernetes.io/os] is "windows": the sidecar runs on linux alone`,
 		},
 		{podWith(asks, `"volumes": [{"name": "sidekeeper-app"}],`), `volume is "sidekeeper-app": the sidecar's volume has that name`},
 		{alone(`{"name": "` + long + `"}`), `container is "` + long + `": one with a sidecar has a name of at most 52 characters`},

@@ -22,6 +22,18 @@ func readPod(text []byte) (pod, error) {
 
 func (p pod) spec() map[string]any { return object(p["spec"]) }
 
+// linux is the one operating system that the sidecar's image is for.
+const linux = "linux"
+
+// system is the operating system that the pod says it is for, and the field that says so; empty if it does not say.
+func (p pod) system() (field, name string) {
+	if name := text(p.spec()["os"], "name"); name != "" {
+		return "spec.os.name", name
+	}
+	const label = "kubernetes.io/os"
+	return "spec.nodeSelector[" + label + "]", text(p.spec()["nodeSelector"], label)
+}
+
 func (p pod) annotations() map[string]string {
 	annotations := map[string]string{}
 	for name, value := range object(object(p["metadata"])["annotations"]) {
