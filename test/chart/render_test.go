@@ -1,11 +1,16 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/sidekeeper/sidekeeper/test/support/manifest"
 )
@@ -99,6 +104,11 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"probes.liveness.periodSeconds=0":                                 "'/probes/liveness/periodSeconds': minimum",
 		"settings.socketMode=rw":                                          "'/settings/socketMode': 'rw' does not match pattern",
 		"injector.certificates.issuer.kind=Vault,injector.enabled=true":   "'/injector/certificates/issuer/kind': value must be one of",
+		"probes.kind=grpc":                                                "'/probes/kind': value must be one of",
+		"probes.kind=httpGet,injector.enabled=true":                       "probes.kind is httpGet: metrics.port must say where",
+		"zookeeper.servers=[::1:2181":                                     "'/zookeeper/servers': '[::1:2181' does not match pattern",
+		"zookeeper.servers=::1:2181":                                      "'/zookeeper/servers': '::1:2181' does not match pattern",
+		"settings.sessionTimeout=1s,injector.enabled=true":                "settings.sessionTimeout is \"1s\": at least two ticks",
 		"injector.timeoutSeconds=60,injector.certificates.lifetime=2160h": "'/injector/timeoutSeconds': maximum",
 
 		"networkPolicies.metrics.enabled=true,metrics.port=9464":                            "networkPolicies.metrics.from who scrapes them",
@@ -162,5 +172,88 @@ func TestAContainerWhoseVolumeCannotHaveANameIsRefused(t *testing.T) {
 	}
 	if _, err := helm(t, "template", folder); err == nil || !strings.Contains(err.Error(), "a name of at most 52 characters") {
 		t.Errorf("a container named %s: %v", name, err)
+	}
+}
+
+// With --reuse-values, Helm renders a newer chart with the values of an older one, which lack what has come since.
+func TestValuesThatLackSomeAreToldOrTakenForSwitchedOff(t *testing.T) {
+	for group, inside := range valuesByGroup("", values(t)) {
+		for _, lacking := range [][]string{{cmp.Or(group, "extraEnv")}, inside} {
+			arguments := []string{"template", chart, "--values", chart + "/tests/values/everything.yaml"}
+			for _, path := range lacking {
+				arguments = append(arguments, "--set", path+"=null")
+			}
+			output, err := helm(t, arguments...)
+			if err != nil && !strings.Contains(err.Error(), ": the values lack it, as those of an older chart do") {
+				t.Errorf("without %q: %v\n%s", lacking, err, output)
+			}
+		}
+	}
+}
+
+// demanded are values that something which is switched on cannot do without.
+var demanded = []string{
+	"zookeeper.servers", "metrics.port", "injector.enabled", "networkPolicies.ensemble.podLabels", "networkPolicies.metrics.from",
+}
+
+// valuesByGroup are the paths of the groups of values, each with those of the values in it that may be missing.
+func valuesByGroup(group string, values *yaml.Node) map[string][]string {
+	found := map[string][]string{}
+	for i := 0; i < len(values.Content); i += 2 {
+		place := strings.TrimPrefix(group+"."+values.Content[i].Value, ".")
+		if value := values.Content[i+1]; hasComments(value) {
+			maps.Copy(found, valuesByGroup(place, value))
+		} else if !slices.Contains(demanded, place) {
+			found[group] = append(found[group], place)
+		}
+	}
+	return found
+}
+
+func TestServersMayHaveAddressesOfIPv6(t *testing.T) {
+	for _, servers := range []string{"[::1]:2181", "a:1, [fd00::1:2]:2181,[fe80::1%eth0]:2182", "[::ffff:10.0.0.1]:2181"} {
+		output := render(t, example(t), "--set-json", `sidekeeper.zookeeper.servers="`+servers+`"`)
+		if !strings.Contains(output, "--zookeeper="+strings.ReplaceAll(servers, " ", "")+"\n") {
+			t.Error(output)
+		}
+	}
+}
+
+func TestASessionTimeoutOfTwoTicksIsTheShortest(t *testing.T) {
+	for set, want := range map[string]string{
+		"sessionTimeout=3999ms":                    `settings.sessionTimeout is "3999ms": at least two ticks of the ensemble, 4000ms`,
+		"sessionTimeout=1s":                        `settings.sessionTimeout is "1s": at least two ticks of the ensemble, 4000ms`,
+		"sessionTimeout=0m1.5s,tickTime=1s":        `settings.sessionTimeout is "0m1.5s": at least two ticks of the ensemble, 2000ms`,
+		"sessionTimeout=4s":                        "",
+		"sessionTimeout=1s,tickTime=500ms":         "",
+		"sessionTimeout=1m0.5s,tickTime=30s250ms":  "",
+		"sessionTimeout=1m0.49s,tickTime=30s250ms": "two ticks of the ensemble, 60500ms",
+	} {
+		set = "sidekeeper.settings." + strings.ReplaceAll(set, ",", ",sidekeeper.settings.")
+		_, err := helm(t, "template", example(t), "--set", set)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", set, err, want)
+		}
+	}
+}
+
+func TestTheKubeletAsksAtThePortOfTheMetricsIfThereIsOne(t *testing.T) {
+	for set, want := range map[string]string{
+		"metrics.port=0": "exec, exec --ready", "metrics.port=9464": "/healthz, /readyz", "metrics.port=9464,sidekeeper.probes.kind=exec": "exec, exec --ready",
+		"metrics.port=9464,sidekeeper.probes.kind=httpGet": "/healthz, /readyz",
+	} {
+		output := render(t, example(t), "--set", "sidekeeper.readinessRequiresEnsemble=true,sidekeeper."+set)
+		sidecar := manifest.At(manifest.OfKind(t, output, "Deployment"), "spec", "template", "spec", "initContainers").([]any)[0]
+		var asked []string
+		for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+			how := fmt.Sprint(manifest.At(sidecar, probe, "httpGet", "path"))
+			if command, is := manifest.At(sidecar, probe, "exec", "command").([]any); is {
+				how = strings.TrimSuffix("exec "+strings.Trim(fmt.Sprint(command[4:]), "[]"), " ")
+			}
+			asked = append(asked, how)
+		}
+		if got := strings.Join(asked, ", "); got != want {
+			t.Errorf("%s: got %s, want %s", set, got, want)
+		}
 	}
 }

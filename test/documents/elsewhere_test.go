@@ -23,6 +23,8 @@ var elsewhere = []exception{
 	of(`mvn test -Dtest=OverheadBench `, "`make bench-clients`"),
 	of(`go test .* -bench `, "nobody but who measures; `go vet` builds the benchmarks"),
 	of(`(pip|npm) install sidekeeper$`, "nobody, since it takes a registry; the clients' checks install what they have packed"),
+	of(`docker build `, "`make image-check`, which builds the image without an engine"),
+	of(`(kind load|docker (save|tag|push)|helm upgrade) `, "nobody, since it takes a cluster or a registry"),
 	of(`helm install `, "TestAnInjectedPodIsTheOneOfTheTemplates, with the chart on a real API server"),
 	of(`helm (dependency build|template) `, "TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake, by Helm's Go packages"),
 	of(`sidekeeper config sync .* --(signal|exec) `, "TestSyncSendsASignalAfterEachChange and its neighbours in cmd/sidekeeper"),

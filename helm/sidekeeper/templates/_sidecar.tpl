@@ -9,6 +9,7 @@ containers that call the sidecar, init containers that follow it among them; eac
 {{/* The sidecar, as an item of spec.initContainers, where it should be the first. Takes (dict "values" … "containers" …). */}}
 {{- define "sidekeeper.container" -}}
 {{- $values := .values -}}
+{{- include "sidekeeper.complete" $values -}}
 - name: sidekeeper
   image: {{ include "sidekeeper.image" $values | quote }}
   imagePullPolicy: {{ $values.image.pullPolicy }}
@@ -26,11 +27,11 @@ containers that call the sidecar, init containers that follow it among them; eac
       protocol: TCP
   {{- end }}
   startupProbe:
-    {{- include "sidekeeper.probe" (dict "probe" $values.probes.startup) | nindent 4 }}
+    {{- include "sidekeeper.probe" (dict "values" $values "probe" $values.probes.startup) | nindent 4 }}
   livenessProbe:
-    {{- include "sidekeeper.probe" (dict "probe" $values.probes.liveness) | nindent 4 }}
+    {{- include "sidekeeper.probe" (dict "values" $values "probe" $values.probes.liveness) | nindent 4 }}
   readinessProbe:
-    {{- include "sidekeeper.probe" (dict "probe" $values.probes.readiness "ready" $values.readinessRequiresEnsemble) | nindent 4 }}
+    {{- include "sidekeeper.probe" (dict "values" $values "probe" $values.probes.readiness "ready" $values.readinessRequiresEnsemble) | nindent 4 }}
   {{- with $values.lifecycle }}
   lifecycle:
     {{- toYaml . | nindent 4 }}
@@ -46,6 +47,7 @@ containers that call the sidecar, init containers that follow it among them; eac
 {{/* The command line, as an array: the flags in their order, so that whoever adds one knows where it goes. */}}
 {{- define "sidekeeper.arguments" -}}
 {{- $values := .values -}}
+{{- include "sidekeeper.timeout" $values.settings -}}
 {{- $flags := list "--listen=unix:///run/sidekeeper/sidekeeper.sock" -}}
 {{- $flags = append $flags (printf "--zookeeper=%s" (include "sidekeeper.servers" $values)) -}}
 {{- with $values.zookeeper.auth -}}
@@ -79,12 +81,57 @@ containers that call the sidecar, init containers that follow it among them; eac
 {{- toYaml (prepend (sortAlpha $flags) "serve") -}}
 {{- end -}}
 
+{{/* Refuses values that lack a group, as those of an older chart do. */}}
+{{- define "sidekeeper.complete" -}}
+{{- $values := . -}}
+{{- $groups := list "image" "zookeeper" "zookeeper.auth" "zookeeper.tls" "settings" "metrics" "probes" "probes.startup" "probes.liveness" "probes.readiness" -}}
+{{- range $path := concat $groups (list "injector" "injector.certificates" "injector.certificates.issuer" "networkPolicies" "networkPolicies.injector") -}}
+{{- $found := $values -}}
+{{- range $name := splitList "." $path -}}
+{{- $found = get ($found | default dict) $name -}}
+{{- end -}}
+{{- if not (kindIs "map" $found) -}}
+{{- fail (printf "%s: the values lack it, as those of an older chart do; helm upgrade --reset-then-reuse-values adds it" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses a session timeout of less than two ticks, as the sidecar does. Takes the settings. */}}
+{{- define "sidekeeper.timeout" -}}
+{{- $least := mul 2 (include "sidekeeper.milliseconds" (.tickTime | default "2s") | int64) -}}
+{{- if and .sessionTimeout (lt (include "sidekeeper.milliseconds" .sessionTimeout | int64) $least) -}}
+{{- fail (printf "settings.sessionTimeout is %q: at least two ticks of the ensemble, %dms" .sessionTimeout $least) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A duration, such as 1m30s, in milliseconds. */}}
+{{- define "sidekeeper.milliseconds" -}}
+{{- $sum := 0.0 -}}
+{{- range $part := regexFindAll "[0-9.]+(ms|s|m|h)" . -1 -}}
+{{- $number := regexFind "[0-9.]+" $part -}}
+{{- $sum = addf $sum (mulf ($number | float64) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (trimPrefix $number $part))) -}}
+{{- end -}}
+{{- int64 $sum -}}
+{{- end -}}
+
 {{/* The ensemble, which nothing can be done without. */}}
 {{- define "sidekeeper.servers" -}}
 {{- regexReplaceAll "\\s+" (required "zookeeper.servers: the ensemble's servers are required, as host:port,…" .zookeeper.servers) "" -}}
 {{- end -}}
 
 {{- define "sidekeeper.probe" -}}
+{{- $kind := .values.probes.kind | default "" -}}
+{{- if and (eq $kind "httpGet") (not .values.metrics.port) -}}
+{{- fail "probes.kind is httpGet: metrics.port must say where sidecars answer, such as 9464" -}}
+{{- end -}}
+{{- if and .values.metrics.port (ne $kind "exec") -}}
+httpGet:
+  path: {{ if .ready }}/readyz{{ else }}/healthz{{ end }}
+  port: sidekeeper
+periodSeconds: {{ .probe.periodSeconds }}
+timeoutSeconds: {{ .probe.timeoutSeconds }}
+failureThreshold: {{ .probe.failureThreshold }}
+{{- else -}}
 exec:
   command:
     - /sidekeeper
@@ -97,6 +144,7 @@ exec:
 periodSeconds: {{ .probe.periodSeconds }}
 timeoutSeconds: {{ add1 .probe.timeoutSeconds }}
 failureThreshold: {{ .probe.failureThreshold }}
+{{- end -}}
 {{- end -}}
 
 {{- define "sidekeeper.container.volumeMounts" -}}
