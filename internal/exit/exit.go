@@ -168,8 +168,10 @@ func explainFields(e *sidekeeper.Error) string {
 
 // transportCause takes away what gRPC wraps around the error of the system's call.
 func transportCause(message string) string {
-	if _, cause, found := strings.Cut(message, "Error while dialing: "); found {
-		return strings.TrimSuffix(cause, `"`)
+	for _, wrapping := range []string{"Error while dialing: ", "authentication handshake failed: "} {
+		if _, cause, found := strings.Cut(message, wrapping); found {
+			return strings.TrimSuffix(cause, `"`)
+		}
 	}
 	for _, hungUp := range []string{"error reading server preface", "write tcp", "read tcp", "write unix", "read unix"} {
 		if strings.Contains(message, hungUp) {
