@@ -164,7 +164,8 @@ func TestConditionsThatAreNotMetWriteNothing(t *testing.T) {
 			t.Errorf("%v: %d %s %s", args, code, stdout, stderr)
 		}
 	}
-	s.wants(75, "sidekeeper: the key does not meet the precondition: other does not exist (PRECONDITION_FAILED)\n", "put", "other", "4", "--if-version", "1")
+	s.wants(75, "sidekeeper: the key does not meet the precondition: other does not exist (PRECONDITION_FAILED)\n",
+		"put", "other", "4", "--if-version", "1")
 	if got := s.stored(""); got != "limit=3" {
 		t.Error(got)
 	}

@@ -48,7 +48,8 @@ func (r *reach) diagnosed(ctx context.Context, err error) error {
 func (r *reach) mismatch(ctx context.Context, conn net.Conn, address string) string {
 	if !r.usesTLS() {
 		// A server of TLS answers this, as it answers each greeting; one without closes the connection, or says something else.
-		failure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).HandshakeContext(ctx) //nolint:gosec // nothing is told
+		trusting := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} //nolint:gosec // the server is told nothing
+		failure := tls.Client(conn, trusting).HandshakeContext(ctx)
 		if failure == nil || alertIn(failure) != "" {
 			return "it demands TLS: give --tls-ca, and --tls-cert with --tls-key"
 		}
@@ -86,9 +87,10 @@ func (r *reach) mismatchIn(failure error, config *tls.Config) string {
 	case len(config.Certificates) == 0:
 		return "it demands a client certificate: give --tls-cert and --tls-key"
 	case time.Now().After(config.Certificates[0].Leaf.NotAfter):
-		return fmt.Sprintf("the certificate of --tls-cert %s expired on %s: renew it", r.certificate, day(config.Certificates[0].Leaf.NotAfter))
+		return fmt.Sprintf("the certificate of --tls-cert %s expired on %s: renew it", r.certificate, instant(config.Certificates[0].Leaf.NotAfter))
 	default:
-		return fmt.Sprintf("it refuses the certificate of --tls-cert %s (%s): a CA of its --tls-client-ca has to have signed it", r.certificate, alert)
+		const rule = "a CA of its --tls-client-ca has to have signed it"
+		return fmt.Sprintf("it refuses the certificate of --tls-cert %s (%s): %s", r.certificate, alert, rule)
 	}
 }
 
@@ -99,7 +101,8 @@ func (r *reach) distrust(failure *tls.CertificateVerificationError, config *tls.
 		return fmt.Sprintf("its certificate is not for %s: call it by a name that is in its certificate", otherName.Host)
 	}
 	if invalid, is := errors.AsType[x509.CertificateInvalidError](failure); is && invalid.Reason == x509.Expired {
-		return fmt.Sprintf("its certificate is valid from %s to %s: renew it with --tls-cert of the sidecar", day(shown.NotBefore), day(shown.NotAfter))
+		return fmt.Sprintf("its certificate is valid from %s to %s: renew the --tls-cert of the sidecar",
+			instant(shown.NotBefore), instant(shown.NotAfter))
 	}
 	if config.RootCAs == nil {
 		return fmt.Sprintf("its certificate is of a CA that this machine does not trust, %q: give --tls-ca", shown.Issuer)
@@ -107,7 +110,7 @@ func (r *reach) distrust(failure *tls.CertificateVerificationError, config *tls.
 	return fmt.Sprintf("no CA of --tls-ca %s has signed its certificate: that is of the CA %q", r.authority, shown.Issuer)
 }
 
-func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // alertIn is what the other side said when it refused a handshake; empty if it did not.
 func alertIn(failure error) string {

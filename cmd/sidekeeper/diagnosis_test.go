@@ -41,22 +41,26 @@ func TestACommandSaysWhatIsWrongWithTLSAndTheSidecarLogsIt(t *testing.T) {
 			nil, all, "it does not answer over TLS: leave out --tls-ca, --tls-cert and --tls-key", "the caller speaks TLS, and this listener does not",
 		},
 		"another authority": {
-			overTLS, []string{"--tls-ca=" + elsewhere + "/ca.crt", certificate, key},
+			overTLS,
+			[]string{"--tls-ca=" + elsewhere + "/ca.crt", certificate, key},
 			"no CA of --tls-ca " + elsewhere + `/ca.crt has signed its certificate: that is of the CA "CN=authority"`, "bad certificate",
 		},
 		"no authority": {
-			overTLS, []string{certificate, key},
+			overTLS,
+			[]string{certificate, key},
 			`its certificate is of a CA that this machine does not trust, "CN=authority": give --tls-ca`, "bad certificate",
 		},
 		"no certificate": {
 			overTLS, []string{ca}, "it demands a client certificate: give --tls-cert and --tls-key", "client didn't provide a certificate",
 		},
 		"a stranger's certificate": {
-			overTLS, []string{ca, "--tls-cert=" + elsewhere + "/client.crt", "--tls-key=" + elsewhere + "/client.key"},
+			overTLS,
+			[]string{ca, "--tls-cert=" + elsewhere + "/client.crt", "--tls-key=" + elsewhere + "/client.key"},
 			"it refuses the certificate of --tls-cert " + elsewhere + "/client.crt (", "x509: certificate signed by unknown authority",
 		},
 		"an expired certificate": {
-			overTLS, []string{ca, "--tls-cert=" + folder + "/old.crt", "--tls-key=" + folder + "/old.key"},
+			overTLS,
+			[]string{ca, "--tls-cert=" + folder + "/old.crt", "--tls-key=" + folder + "/old.key"},
 			"the certificate of --tls-cert " + folder + "/old.crt expired on 2020-01-02T00:00:00Z: renew it", "certificate has expired",
 		},
 	} {
@@ -85,7 +89,7 @@ func TestACommandSaysWhatIsWrongWithASidecarsCertificate(t *testing.T) {
 	ours.issue("client")
 	ours.issueExpired("old")
 	for name, says := range map[string]string{
-		"old":    "its certificate is valid from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z: renew it",
+		"old":    "its certificate is valid from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z: renew the --tls-cert of the sidecar",
 		"client": "its certificate is not for localhost: call it by a name that is in its certificate",
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +98,7 @@ func TestACommandSaysWhatIsWrongWithASidecarsCertificate(t *testing.T) {
 		}
 		config := ours.clientConfig(name)
 		sidecar := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: config.Certificates})))
-		defer sidecar.Stop()
+		t.Cleanup(sidecar.Stop)
 		go func() { _ = sidecar.Serve(listener) }()
 		address := strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1)
 		_, said, code := output(t, "--tls-ca", ours.folder+"/ca.crt", "--address", address, "lock", "ls")

@@ -71,7 +71,8 @@ func TestDoctorSpeaksToPrograms(t *testing.T) {
 		t.Errorf("exits with %d", code)
 	}
 	var findings []map[string]string
-	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 2 || findings[0]["severity"] != "warning" || findings[1]["severity"] != "note" {
+	err := json.Unmarshal(out.Bytes(), &findings)
+	if err != nil || len(findings) != 2 || findings[0]["severity"] != "warning" || findings[1]["severity"] != "note" {
 		t.Errorf("%s: %v", out.String(), err)
 	}
 }

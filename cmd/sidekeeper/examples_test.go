@@ -289,10 +289,18 @@ var trials = map[string]trial{
 		}, silently: true,
 	},
 
-	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181":                              {says: "^note: --tick-time: tickTime is 1s"},
-	"sidekeeper doctor --zookeeper zk-1:2181 --tick-time 1s --session-timeout 10s shop/orders": {says: "^no problems found\n$"},
-	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181 --sessions":                   {says: `^SESSION +SERVER +CLIENT`},
-	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json":                           {says: `^\[\{"severity":"note"`},
+	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181": {
+		says: "(?s)^warning: .*note: --tick-time: tickTime is 1s", code: exitWarnings,
+	},
+	"sidekeeper doctor --zookeeper zk-1:2181 --tick-time 1s --session-timeout 10s shop/orders": {
+		says: "^warning: --zookeeper-auth-file: ", code: exitWarnings,
+	},
+	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181 --sessions": {
+		says: `^SESSION +SERVER +CLIENT`,
+	},
+	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json": {
+		says: `^\[\{"severity":"warning"`, code: exitWarnings,
+	},
 	"sidekeeper inject-webhook --pattern pattern.json --tls-cert tls.crt --tls-key tls.key --shutdown-delay 0s": {
 		says: `^listening on 127\.0\.0\.1:\d+`, ended: syscall.SIGTERM, alone: (*stage).setInjector,
 	},

@@ -136,7 +136,10 @@ func TestAGraceThatNoLockLeavesIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 	t.Parallel()
 	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{}).Address()
 	for _, under := range [][]string{
-		{"lock", "run", "orders"}, {"lock", "run", "orders", "users"}, {"semaphore", "run", "reports"}, {"elect", "run", "scheduler"},
+		{"lock", "run", "orders"},
+		{"lock", "run", "orders", "users"},
+		{"semaphore", "run", "reports"},
+		{"elect", "run", "scheduler"},
 		{"barrier", "enter", "load", "1"},
 	} {
 		line := append(append([]string{"--address", sidecar}, under...), "--kill-grace", "1h", "--", "echo", "ran")

@@ -61,7 +61,8 @@ func TestAStrictSidecarServesAGoodEnsembleAndALenientOneSaysWhatIsRisky(t *testi
 	front := newTLSFront(t, address, authority, "server")
 	good := []string{
 		"--zookeeper=" + front.listener.Addr().String(), "--zookeeper-tls-ca=" + folder + "/ca.crt",
-		"--zookeeper-tls-cert=" + folder + "/client.crt", "--zookeeper-tls-key=" + folder + "/client.key", "--zookeeper-auth-file=" + folder + "/auth",
+		"--zookeeper-tls-cert=" + folder + "/client.crt", "--zookeeper-tls-key=" + folder + "/client.key",
+		"--zookeeper-auth-file=" + folder + "/auth",
 	}
 	strict := serve(t, append(good, "--strict", "--drain-timeout=100ms")...)
 	if found, failed, code := output(t, append([]string{"doctor"}, good...)...); code != exitWarnings || strings.Count(found, "warning: ") != 1 {

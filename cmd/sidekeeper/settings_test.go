@@ -109,7 +109,7 @@ func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 func TestABadVariableIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := parsed(map[string]string{"SIDEKEEPER_TICK_TIME": "soon"}, "--zookeeper=a:1")
-	if err == nil || !strings.HasPrefix(err.Error(), "SIDEKEEPER_TICK_TIME: ") {
+	if err == nil || err.Error() != `SIDEKEEPER_TICK_TIME is "soon": a duration, such as 5s or 1m30s` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,7 +14,8 @@ func (e *examination) unanswered(ctx context.Context, server string, err error) 
 	const port = "give --zookeeper the port that ZooKeeper's clients use, 2181 by default"
 	switch speaks := e.speaks(ctx, server); {
 	case e.Secure && e.isOpen(ctx, opening{server, server, false}):
-		e.findf(Problem, server, "give its secureClientPort, or leave out --zookeeper-tls-ca", "answers without TLS, which --zookeeper-tls-ca demands")
+		e.findf(Problem, server, "give its secureClientPort, or leave out --zookeeper-tls-ca",
+			"answers without TLS, which --zookeeper-tls-ca demands")
 	case isDistrusted(err):
 		e.findf(Problem, server, "check --zookeeper-tls-ca and --zookeeper-tls-server-name against its certificate",
 			"shows a certificate that is not trusted: %v", err)

@@ -41,18 +41,12 @@ func (p *Pattern) change(shown pod, namespace string, check Check) (operations [
 	if err != nil || !asked.sidecar {
 		return nil, "", err
 	}
-	if p.RootPerNamespace != "" && namespace == "" {
-		return nil, "", refuse("the pod's namespace", "", "its root is that of its namespace")
-	}
-	if p.RootPerNamespace != "" && slices.Contains(layout, namespace) {
-		return nil, "", refuse("the pod's namespace", namespace, "its root would lie inside the data of sidecars with the root "+p.RootPerNamespace)
+	if err := p.checkPlace(shown, namespace); err != nil {
+		return nil, "", err
 	}
 	existing := shown.sidecar()
 	if existing != nil && shown.annotations()[injectedAnnotation] != "true" {
 		return nil, "the pod has a container named " + sidecarName + " of its own: nothing was injected", nil
-	}
-	if field, system := shown.system(); system != "" && system != linux {
-		return nil, "", refuse(field, system, "the sidecar runs on "+linux+" alone")
 	}
 	callers, err := callers(shown, asked.containers)
 	if err != nil {
@@ -70,6 +64,19 @@ func (p *Pattern) change(shown pod, namespace string, check Check) (operations [
 		return nil, "", err
 	}
 	return p.operations(shown, existing, missing, arguments), "", nil
+}
+
+// checkPlace refuses a pod of a namespace that can have no root of its own, and one for another system than the sidecar's.
+func (p *Pattern) checkPlace(shown pod, namespace string) error {
+	switch field, system := shown.system(); {
+	case p.RootPerNamespace != "" && namespace == "":
+		return refuse("the pod's namespace", "", "its root is that of its namespace")
+	case p.RootPerNamespace != "" && slices.Contains(layout, namespace):
+		return refuse("the pod's namespace", namespace, "its root would lie inside the data of sidecars with the root "+p.RootPerNamespace)
+	case system != "" && system != linux:
+		return refuse(field, system, "the sidecar runs on "+linux+" alone")
+	}
+	return nil
 }
 
 // callers are the containers that call the sidecar: those named, or all but init containers.

@@ -40,15 +40,15 @@ func hold(r *Runner, claim held, what string, grace time.Duration, terminate boo
 	return holding{r: r, claim: claim, what: what, terminate: terminate, grace: grace, margin: margin}
 }
 
-// refuseGrace refuses a grace that is as long as a lease's validity: the command would be ended as soon as it began. It opens a lease to know, and
-// takes nothing. If the sidecar opens none, what is asked for next says why.
+// refuseGrace refuses a grace that is as long as a lease's validity: the command would be ended as soon as it began. It opens a lease to
+// know, and takes nothing. If the sidecar opens none, what is asked for next says why.
 func (r *Runner) refuseGrace(ctx context.Context, grace time.Duration) error {
 	if grace == 0 {
 		return nil
 	}
 	lease, err := r.Client.OpenLease(ctx, sidekeeper.LeaseOptions{Owner: DefaultOwner(), Wait: new(time.Duration)})
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	validity := lease.ValidFor().Round(10 * time.Millisecond)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Timeout)

@@ -239,7 +239,9 @@ func TestASessionTimeoutOfTwoTicksIsTheShortest(t *testing.T) {
 
 func TestTheKubeletAsksAtThePortOfTheMetricsIfThereIsOne(t *testing.T) {
 	for set, want := range map[string]string{
-		"metrics.port=0": "exec, exec --ready", "metrics.port=9464": "/healthz, /readyz", "metrics.port=9464,sidekeeper.probes.kind=exec": "exec, exec --ready",
+		"metrics.port=0":    "exec, exec --ready",
+		"metrics.port=9464": "/healthz, /readyz",
+		"metrics.port=9464,sidekeeper.probes.kind=exec":    "exec, exec --ready",
 		"metrics.port=9464,sidekeeper.probes.kind=httpGet": "/healthz, /readyz",
 	} {
 		output := render(t, example(t), "--set", "sidekeeper.readinessRequiresEnsemble=true,sidekeeper."+set)
