@@ -110,7 +110,7 @@ func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run 
 	}
 	defer client.Close()
 	*sidecar = configsync.Sidecar{
-		Client: client, Address: r.address, Timeout: r.timeout, Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
+		Client: client, Explain: r.explain(command.Context()), Timeout: r.timeout, Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
 		Notes: command.ErrOrStderr(),
 	}
 	if outlives {

@@ -20,6 +20,11 @@ import (
 // diagnosisTime bounds how long a command looks for the reason why it could not reach the sidecar.
 const diagnosisTime = 2 * time.Second
 
+// explain makes one line of an error, for people.
+func (r *reach) explain(ctx context.Context) func(error) string {
+	return func(err error) string { return exit.Explain(r.diagnosed(ctx, err), r.last) }
+}
+
 // diagnosed is err and, if the sidecar could not be reached because of TLS, what is wrong and what to do. It connects once more to find out.
 func (r *reach) diagnosed(ctx context.Context, err error) error {
 	unreached, is := errors.AsType[*sidekeeper.Error](err)

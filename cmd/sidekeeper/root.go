@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil && !begun {
 		err = exit.UsageError(err)
 	}
-	if line := exit.Explain(reach.diagnosed(ctx, err), reach.last); line != "" {
+	if line := reach.explain(ctx)(err); line != "" {
 		_, _ = fmt.Fprintln(stderr, "sidekeeper: "+line) // the code says the same
 	}
 	return exit.Code(err)

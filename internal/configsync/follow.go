@@ -12,22 +12,21 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
-	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A Sidecar is where configuration is followed, and who hears of it.
 type Sidecar struct {
 	Client         *sidekeeper.Client
-	Address        string        // for messages
-	Timeout        time.Duration // of the first state
-	Stdout, Stderr io.Writer     // of commands that are run
-	Notes          io.Writer     // what people are told
+	Explain        func(error) string // an error in one line
+	Timeout        time.Duration      // of the first state
+	Stdout, Stderr io.Writer          // of commands that are run
+	Notes          io.Writer          // what people are told
 }
 
 // sayTrouble tells people about errors that are no end.
 func (s *Sidecar) sayTrouble(err error) {
-	show.Notes(s.Notes)("%s; trying again", exit.Explain(err, s.Address))
+	show.Notes(s.Notes)("%s; trying again", s.Explain(err))
 }
 
 // What events are called.

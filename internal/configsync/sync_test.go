@@ -8,7 +8,7 @@ import (
 )
 
 func TestNothingIsTouchedBeforeThereIsACompleteStateNorWhileItMayBeOld(t *testing.T) {
-	s := &Sync{old: true, news: make(chan struct{}, 1), Sidecar: Sidecar{Notes: io.Discard}}
+	s := &Sync{old: true, news: make(chan struct{}, 1), Sidecar: Sidecar{Notes: io.Discard, Explain: error.Error}}
 	following := &follower{view: map[string]*sidekeeper.Entry{}}
 	if s.current() {
 		t.Error("current before anything was told")
