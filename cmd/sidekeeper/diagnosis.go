@@ -31,10 +31,14 @@ func (r *reach) diagnosed(ctx context.Context, err error) error {
 	if !is || unreached.Code != codes.Unavailable || unreached.Reason != "" {
 		return err
 	}
+	path, isUnix := strings.CutPrefix(r.last, "unix://")
+	if isUnix && !r.usesTLS() { // as it should be
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosisTime)
 	defer cancel()
 	network, address := "tcp", r.last
-	if path, isUnix := strings.CutPrefix(address, "unix://"); isUnix {
+	if isUnix {
 		network, address = "unix", path
 	}
 	conn, failure := (&net.Dialer{}).DialContext(ctx, network, address)
