@@ -54,17 +54,22 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen, adm
 		return exit.UsageError(err)
 	}
 	defer connection.Close()
-	page, err := console.New(console.Options{
-		Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection,
-		State: func(ctx context.Context, to io.Writer) error {
-			return top.Run(ctx, top.Options{Admin: admin, Timeout: r.timeout, JSON: true}, nil, to)
-		},
-	})
+	page, err := newConsole(listen, address, admin, r.timeout, connection)
 	if err != nil {
 		return exit.UsageError(fmt.Errorf("--listen: %w", err))
 	}
 	fmt.Fprintf(command.OutOrStdout(), "%s\nThe address is a key: whoever has it does what you may do. Ctrl-C ends it.\n", page.URL())
 	return page.Serve(ctx)
+}
+
+// newConsole opens the listener of the page about the sidecar at that address, which the connection leads to.
+func newConsole(listen, address, admin string, timeout time.Duration, connection grpc.ClientConnInterface) (*console.Console, error) {
+	return console.New(console.Options{
+		Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection,
+		State: func(ctx context.Context, to io.Writer) error {
+			return top.Run(ctx, top.Options{Admin: admin, Timeout: timeout, JSON: true}, nil, to)
+		},
+	})
 }
 
 // answers says whether a sidecar is there at all.

@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sidekeeper/sidekeeper/internal/dev"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
@@ -20,12 +23,16 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/sink"
 )
 
+// stateTimeout is how long the console waits for what the sidecar's admin listener says.
+const stateTimeout = 10 * time.Second
+
 // devSettings are what `sidekeeper dev` is told.
 type devSettings struct {
 	options      dev.Options
 	ensemblePort uint16
 	faults       []string
 	untilInput   bool
+	console      string // where its page is served; nowhere if empty
 	logging      settings
 }
 
@@ -85,6 +92,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
 	f.StringVar(&s.options.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
 	f.StringVar(&s.options.AdminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
+	f.StringVar(&s.console, "console-listen", "", "listen address (HTTP) of the console, the page about all locks, groups and keys, as a loopback `host:port`; empty disables it")
 	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log format, for people or for programs")
 	return f
@@ -105,14 +113,23 @@ func (s *devSettings) serve(ctx context.Context, out io.Writer, logged *sink.Sin
 	case err != nil:
 		return exit.UsageError(err)
 	}
-	if err := s.welcome(out, sidecar); err != nil {
+	url, console, err := s.openConsole(sidecar)
+	if err != nil {
 		return errors.Join(err, sidecar.Abandon())
 	}
-	return sidecar.Serve(ctx)
+	if err := s.welcome(out, sidecar, url); err != nil {
+		ended, end := context.WithCancel(ctx)
+		end()
+		return errors.Join(err, console(ended), sidecar.Abandon())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return sidecar.Serve(ctx) })
+	group.Go(func() error { return console(ctx) })
+	return group.Wait()
 }
 
 // welcome says what there is, and what to try.
-func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
+func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar, console string) error {
 	addresses := sidecar.Addresses()
 	plain := addresses[len(addresses)-1]
 	if s.options.TLSFolder != "" {
@@ -125,8 +142,9 @@ func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 		"Ensemble":     sidecar.EnsembleAddress(),
 		"HTTP":         sidecar.HTTPAddress(),
 		"Metrics":      sidecar.MetricsAddress(),
-		"Admin":        pageAt(sidecar.AdminAddress()),
-		"AdminAddress": sidecar.AdminAddress(),
+		"Admin":        sidecar.AdminAddress(),
+		"Page":         pageAt(sidecar.AdminAddress()),
+		"Console":      console,
 		"Address":      plain,
 		"Target":       grpcTarget(plain),
 	})
@@ -137,7 +155,26 @@ func pageAt(address string) string {
 	if address == "" || strings.HasPrefix(address, "unix://") {
 		return address
 	}
-	return "http://" + address + "/, or " + os.Args[0] + " top --admin " + address
+	return "http://" + address + "/"
+}
+
+// openConsole opens the listener of the console, if there shall be one, and returns where its page is. The caller must call serve, which
+// serves the page until its context ends.
+func (s *devSettings) openConsole(sidecar *dev.Sidecar) (url string, serve func(context.Context) error, err error) {
+	if s.console == "" {
+		return "", func(context.Context) error { return nil }, nil
+	}
+	socket := sidecar.Addresses()[0] // without TLS
+	connection, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestReply)))
+	if err != nil {
+		return "", nil, err
+	}
+	page, err := newConsole(s.console, socket, sidecar.AdminAddress(), stateTimeout, connection)
+	if err != nil {
+		return "", nil, errors.Join(exit.UsageError(fmt.Errorf("--console-listen: %w", err)), connection.Close())
+	}
+	return page.URL(), func(ctx context.Context) error { return errors.Join(page.Serve(ctx), connection.Close()) }, nil
 }
 
 // grpcTarget is an address as grpcurl wants it.
@@ -151,8 +188,10 @@ func grpcTarget(address string) string {
 var welcomeText = template.Must(template.New("welcome").Parse(`
 Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
 
-{{with .Admin}}  page:      {{.}}
-{{end}}  console:   {{.Program}} console --address {{.Address}}{{with .AdminAddress}} --admin {{.}}{{end}}, for all locks, groups and keys in a browser
+  console:   {{if .Console}}{{.Console}}
+{{- else}}{{.Program}} console --address {{.Address}}{{with .Admin}} --admin {{.}}{{end}}, for all locks, groups and keys in a browser{{end}}
+{{- with .Page}}
+  page:      {{.}}  or in a terminal: {{$.Program}} top --admin {{$.Admin}}{{end}}
   callers:   {{.Addresses}}
 {{- with .Certificates}}
   TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.}}{{end}}
@@ -162,26 +201,17 @@ Sidekeeper, for development and tests only: its ensemble is in memory and keeps 
   metrics:   http://{{.}}/metrics{{end}}
   ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
 
-Take a lock in another terminal, and again in a third:
-
-  grpcurl -plaintext -d '{"name":"orders"}' {{.Target}} sidekeeper.lock.v1.LockService/Acquire
-
-The second is queued. Stop the first with Ctrl-C, and the second is granted the lock. Without grpcurl:
+Next, type these lines in another terminal and in a third one, which waits until you stop the other with Ctrl-C:
 
   export SIDEKEEPER_ADDRESS={{.Address}} SIDEKEEPER_OPERATOR_ADDRESS={{.Address}}
-  {{.Program}} lock run orders -- sleep 60
-  {{.Program}} lock show orders
+  {{.Program}} lock run orders -- sh -c 'echo "mine, with token $SIDEKEEPER_FENCING_TOKEN"; exec sleep 600'
 
-Sequences, members and configuration are there as well:
+See the lock lost: break the hold with that token, or expire its lease over gRPC.
 
-  {{.Program}} seq create invoices
-  {{.Program}} members join web web-1 -- sleep 60
-  {{.Program}} config put shop/limit 250
-
-To see a lock lost:
-
+  {{.Program}} lock break orders --token TOKEN --reason 'to see it lost'
   grpcurl -plaintext -d '{"lock":"orders"}' {{.Target}} sidekeeper.dev.v1.DevService/ExpireLease
 
+Your first lock in Python, Node.js, Java or Go, then numbers, members and configuration: docs/quickstart.md of the repository.
 Ctrl-C here stops it.
 
 `))

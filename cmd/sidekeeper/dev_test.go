@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,7 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 		"--fault=earthquake=1s":  "expire-lease=",
 		"--session-timeout=1s":   "session timeout",
 		"--ensemble-port=123456": "from 0 to 65535",
+		"--console-listen=:0":    `--console-listen: ":0" is not a loopback host:port`,
 	} {
 		_, said, code := output(t, "dev", flag)
 		if code != exit.Usage || !strings.Contains(said, complaint) {
@@ -175,22 +177,87 @@ func TestACommandEndsWhoseLockIsLostByAnInjectedExpiry(t *testing.T) {
 	p.want(t, exit.Lost)
 }
 
-// The scene of the README, to the letter but for the port.
-func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
+// What the welcome says comes next, to the letter but for the token. The README shows the same.
+func TestTheSceneOfTheWelcomeIsThatOfTheREADME(t *testing.T) {
 	t.Parallel()
 	s, welcome := develop(t)
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	_, next, _ := strings.Cut(welcome, "\nNext, ")
+	if lines := strings.Count(next, "\n"); lines < 5 || lines > 12 {
+		t.Errorf("%d lines say what comes next, want at most 12:\n%s", lines, next)
 	}
-	program := filepath.Join(buildGrpcurl(t), "grpcurl")
-	acquire := said(t, welcome, `(grpcurl .* sidekeeper\.lock\.v1\.LockService/Acquire)`)
-	expire := said(t, welcome, `(grpcurl .* sidekeeper\.dev\.v1\.DevService/ExpireLease)`)
-	for _, command := range []string{acquire, expire} {
-		if shown := strings.Replace(command, s.address, "127.0.0.1:7181", 1); !strings.Contains(string(readme), shown) {
+	export := said(t, next, `(export SIDEKEEPER_ADDRESS=.*)`)
+	run := said(t, next, `sidekeeper\.test (lock run .*)`)
+	end := said(t, next, `sidekeeper\.test (lock break .*)`)
+	readme := document(t, "README.md")
+	for _, shown := range []string{
+		strings.ReplaceAll(export, s.address, "127.0.0.1:7181"), "bin/sidekeeper " + run, "bin/sidekeeper " + strings.Replace(end, "TOKEN", "26", 1),
+	} {
+		if !strings.Contains(readme, shown) {
 			t.Errorf("the README does not show %s", shown)
 		}
 	}
+	asWelcome := func(command string) *typedCommand {
+		return typedIn(t, ".", append(os.Environ(), role+"=sidekeeper"), "bash", "-c", export+"; exec "+os.Args[0]+" "+command)
+	}
+	first := asWelcome(run)
+	token := said(t, first.reads(t, "mine, with token"), `token (\d+)`)
+	second := asWelcome(run)
+	asWelcome(strings.Replace(end, "TOKEN", token, 1)).reads(t, "ended by its sidecar")
+	first.reads(t, "LOCK_BROKEN")
+	second.reads(t, "mine, with token")
+	expire := said(t, next, `(grpcurl .* sidekeeper\.dev\.v1\.DevService/ExpireLease)`)
+	typed(t, filepath.Join(buildGrpcurl(t), "grpcurl"), expire).reads(t, `"expired": 1`)
+	second.reads(t, "LEASE_LOST")
+}
+
+// document is the text of a document of the repository.
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestDevServesAConsoleWhoseURLTheWelcomeHas(t *testing.T) {
+	t.Parallel()
+	s, welcome := develop(t, "--console-listen=127.0.0.1:0")
+	page, token, _ := strings.Cut(said(t, welcome, `console: +(http://127\.0\.0\.1:\d+/#token=\w+)\n`), "#token=")
+	held := start(t, s.address, "lock", "run", "orders", "--", os.Args[0], "polite")
+	held.wantLine(t, "ready")
+	for authorization, want := range map[string]string{"Bearer " + token: `"orders"`, "Bearer X": "token"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"api/sidekeeper.lock.v1.LockService/List", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = http.Header{"Authorization": {authorization}, "Content-Type": {"application/json"}}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v, want %s", authorization, text, err, want)
+		}
+	}
+	s.signal(syscall.SIGINT)
+	if code := s.ends(); code != 0 {
+		t.Errorf("exit %d; log: %s", code, s.log)
+	}
+}
+
+// The scene of the quick start, to the letter but for the port.
+func TestTheSceneOfTheQuickStartFromGrpcurl(t *testing.T) {
+	t.Parallel()
+	s, _ := develop(t)
+	shown := func(method string) string {
+		command := said(t, document(t, "docs/quickstart.md"), `(grpcurl .* `+method+`)\n`)
+		return strings.Replace(command, "127.0.0.1:7181", s.address, 1)
+	}
+	acquire, expire := shown("sidekeeper.lock.v1.LockService/Acquire"), shown("sidekeeper.dev.v1.DevService/ExpireLease")
+	program := filepath.Join(buildGrpcurl(t), "grpcurl")
 	first, second := typed(t, program, acquire), typed(t, program, acquire)
 	// Who of the two was first is the system's affair.
 	if text := first.reads(t, `"(?:queued|granted)"`); strings.Contains(text, "queued") {

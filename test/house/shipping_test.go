@@ -79,17 +79,17 @@ func storey(name string) string {
 	return parts[0]
 }
 
-func TestTheReadmeNamesEveryFolder(t *testing.T) {
+func TestTheArchitectureNamesEveryFolder(t *testing.T) {
 	t.Parallel()
 
 	var told []string
-	for _, match := range folderOfTable.FindAllStringSubmatch(read(t, "README.md"), -1) {
+	for _, match := range folderOfTable.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1) {
 		told = append(told, match[1])
 	}
 
 	for _, folder := range told {
 		if !exists(folder) {
-			t.Errorf("README.md tells of %s, which does not exist", folder)
+			t.Errorf("docs/architecture.md tells of %s, which does not exist", folder)
 		}
 	}
 
@@ -100,7 +100,7 @@ func TestTheReadmeNamesEveryFolder(t *testing.T) {
 		}
 
 		if folder := storey(modulePath + "/" + path.Dir(file.path)); !slices.Contains(told, folder) && !slices.Contains(told, parts[0]) {
-			t.Errorf("README.md does not tell what %s holds", folder)
+			t.Errorf("docs/architecture.md does not tell what %s holds", folder)
 
 			told = append(told, folder)
 		}
