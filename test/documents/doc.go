@@ -6,6 +6,8 @@
 // the command prints. `name$ ^C` is Ctrl-C in that terminal, and `name$ …` tells what its command has printed since. Each
 // document is played from its beginning to its end, with terminals and a sidecar of its own.
 //
+// A block below a line "Save this as `FILE`:" is put into that file, in the terminal without a name.
+//
 // What differs from one run to the next is told from what does not by its form: ids, durations and times stand for any of
 // their kind; a fencing token, an incarnation or a revision stands for the one that it stood for before, and is larger
 // than another one in the document only if it is larger in truth. `…` stands for anything on its line, and alone

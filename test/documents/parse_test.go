@@ -11,6 +11,7 @@ type block struct {
 	kind  string
 	first int // number of its first line, from 0
 	lines []string
+	file  string // as which the reader saves it; empty for none
 }
 
 // A step is one command of a document, and what the document shows below it.
@@ -30,6 +31,7 @@ const (
 
 var (
 	fence    = regexp.MustCompile("^ *```(.*)$")
+	saving   = regexp.MustCompile("^Save this as `([^`]+)`:$")
 	indented = regexp.MustCompile(`^(    |\t)\s*\S`)
 	prompt   = regexp.MustCompile(`^([a-z][a-z0-9-]*)?\$ (.*)$`)
 	heredoc  = regexp.MustCompile(`<<'?([A-Z]+)'?`)
@@ -45,6 +47,9 @@ func blocksOf(t *testing.T, document string, lines []string) []block {
 		switch {
 		case match != nil && !inside:
 			blocks = append(blocks, block{kind: strings.TrimSpace(match[1]), first: i + 1})
+			if i > 1 && saving.MatchString(lines[i-2]) {
+				blocks[len(blocks)-1].file = saving.FindStringSubmatch(lines[i-2])[1]
+			}
 			inside = true
 		case match != nil:
 			inside = false
@@ -61,9 +66,16 @@ func blocksOf(t *testing.T, document string, lines []string) []block {
 	return blocks
 }
 
-// steps are the commands of a block that are to be run.
+// steps are the commands of a block that are to be run, or the one that saves it as a file.
 func (b block) steps(t *testing.T, document string) []step {
 	t.Helper()
+	if b.file != "" {
+		save := "cat >" + b.file + " <<'SAVED'\n" + strings.Join(b.lines, "\n") + "\nSAVED"
+		return []step{{command: save, line: b.first, below: b.first + len(b.lines), silent: true}}
+	}
+	if b.kind != "sh" && b.kind != "console" {
+		return nil
+	}
 	var found []step
 	for i := 0; i < len(b.lines); i++ {
 		line, terminal := b.lines[i], ""

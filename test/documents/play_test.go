@@ -32,12 +32,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// Compilers take all processors for a while, so these documents are played before all others, and one after the other.
+func TestAFirstLockIsTakenAndLostInEachLanguage(t *testing.T) {
+	played := 0
+	for _, document := range documents(t) {
+		if document.installs() {
+			played++
+			t.Run(document.path, func(t *testing.T) { document.play(t, document.steps(t)) })
+		}
+	}
+	if played != 4 {
+		t.Errorf("%d documents install a client, want one for each language", played)
+	}
+}
+
 func TestEveryCommandThatADocumentShowsRuns(t *testing.T) {
 	t.Parallel()
 	played := 0
 	for _, document := range documents(t) {
 		steps := document.steps(t)
-		if len(steps) == 0 {
+		if len(steps) == 0 || document.installs() {
 			continue
 		}
 		played++
@@ -55,6 +69,11 @@ func TestEveryCommandThatADocumentShowsRuns(t *testing.T) {
 type document struct {
 	path  string // from the repository's root
 	lines []string
+}
+
+// installs says whether the reader installs a client from the clone.
+func (d document) installs() bool {
+	return strings.Contains(strings.Join(d.lines, "\n"), "$CLONE/clients/")
 }
 
 // written is how a document begins that a program has written, from the help or from the protos. What it shows is tried
@@ -93,9 +112,6 @@ func (d document) steps(t *testing.T) []step {
 	t.Helper()
 	var steps []step
 	for _, block := range blocksOf(t, d.path, d.lines) {
-		if block.kind != "sh" && block.kind != "console" {
-			continue
-		}
 		for _, step := range block.steps(t, d.path) {
 			if whoRuns(step.command) == nil {
 				steps = append(steps, step)
@@ -107,7 +123,7 @@ func (d document) steps(t *testing.T) []step {
 
 func (d document) play(t *testing.T, steps []step) {
 	t.Helper()
-	s := newScene(t, d.path)
+	s := newScene(t, d)
 	if !slices.ContainsFunc(steps, func(s step) bool { return strings.HasPrefix(standIn(s.command), "sidekeeper dev") }) {
 		s.begin(t)
 	}
@@ -188,7 +204,7 @@ func (s *scene) play(t *testing.T, step step, fate fate) (text string, good bool
 // Ctrl-C gets that.
 func (s *scene) succeeds(t *testing.T, w *terminal, command string) (text string, good bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), patienceFor(command))
 	defer cancel()
 	for _, lasting := range untilInterrupted {
 		if lasting.command.MatchString(command) {
@@ -207,6 +223,16 @@ func (s *scene) succeeds(t *testing.T, w *terminal, command string) (text string
 	warns := code == "2" && strings.Contains(command, "sidekeeper doctor") // as it does of an ensemble without credentials
 	return text, ended && (code == "0" || warns)
 }
+
+// patienceFor is how long a command may take: those of package managers download and compile.
+func patienceFor(command string) time.Duration {
+	if building.MatchString(command) {
+		return 10 * time.Minute
+	}
+	return patient
+}
+
+var building = regexp.MustCompile(`(^|/)(go|mvn|npm|pip) `)
 
 // compare waits until what is shown is what the document shows, and all of it if the command is to end.
 func (s *scene) compare(t *testing.T, w *terminal, step step, fate fate) (text string, good bool) {

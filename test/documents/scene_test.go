@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -54,7 +55,7 @@ type scene struct {
 	given     []string // more variables
 }
 
-func newScene(t *testing.T, document string) *scene {
+func newScene(t *testing.T, document document) *scene {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "scene-")
 	must(t, err)
@@ -66,7 +67,10 @@ func newScene(t *testing.T, document string) *scene {
 		s.nursery.Close()
 		os.RemoveAll(folder)
 	})
-	s.furnish(t, document)
+	s.furnish(t, document.path)
+	if document.installs() {
+		s.cloneSources(t)
+	}
 	for _, name := range []string{"/tmp/", "/run/", "/etc/"} {
 		s.places[name] = folder + "/scene" + name
 		must(t, os.MkdirAll(s.places[name]+"sidekeeper", 0o755))
@@ -97,13 +101,64 @@ func (s *scene) furnish(t *testing.T, document string) {
 	must(t, os.Symlink(built, filepath.Join(s.folder, "bin")))
 }
 
-func (s *scene) environment() []string {
-	return append([]string{
+// cloneSources puts copies in the place of what clients are made of: what compiles them writes beside their sources.
+func (s *scene) cloneSources(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"clients", "gen", "proto"} {
+		must(t, os.Remove(filepath.Join(s.folder, name)))
+	}
+	clone := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c",
+		`git ls-files -z clients gen proto | xargs -0 cp --parents --target-directory "$0"`, s.folder)
+	clone.Dir = "../.."
+	if output, err := clone.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+}
+
+// packages are variables by which package managers find what they have on this machine, though the scene is their home, and where they get the
+// rest from. What Maven installs is kept apart from what this machine's user has installed.
+var packages = sync.OnceValues(func() ([]string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	found := []string{
+		"PYTHONUNBUFFERED=1", "PIP_CACHE_DIR=" + filepath.Join(cache, "pip"), "NPM_CONFIG_CACHE=" + filepath.Join(home, ".npm"),
+		"NPM_CONFIG_USERCONFIG=" + filepath.Join(home, ".npmrc"),
+		"MAVEN_OPTS=-Dmaven.repo.local=" + filepath.Join(cache, "sidekeeper", "maven"),
+	}
+	for _, name := range []string{"GOENV", "GOPATH", "GOCACHE"} {
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, name+"="+strings.TrimSpace(string(value)))
+	}
+	for _, variable := range os.Environ() {
+		if registry.MatchString(variable) {
+			found = append(found, variable)
+		}
+	}
+	return found, nil
+})
+
+var registry = regexp.MustCompile(`(?i)^(pip_(index_url|extra_index_url|find_links|cert)|npm_config_registry|node_extra_ca_certs|` +
+	`ssl_cert_(file|dir)|https?_proxy|no_proxy)=`)
+
+func (s *scene) environment(t *testing.T) []string {
+	t.Helper()
+	known, err := packages()
+	must(t, err)
+	return slices.Concat(known, []string{
 		"PATH=" + filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "HOME=" + s.folder, "LC_ALL=C.UTF-8", "HOSTNAME=host",
 		"TMPDIR=" + s.places["/tmp/"], "SIDEKEEPER_LISTEN=unix://" + s.places["/run/"] + "sidekeeper/s",
 		"SIDEKEEPER_OPERATOR_LISTEN=unix://" + s.places["/run/"] + "sidekeeper/o",
 		"SIDEKEEPER_ENSEMBLE_PORT=" + strings.TrimPrefix(s.truth(ensemble), "127.0.0.1:"),
-	}, s.given...)
+	}, s.given)
 }
 
 // begin starts the sidecar that documents take for granted unless they start one themselves.

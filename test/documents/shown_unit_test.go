@@ -49,14 +49,14 @@ func TestACommandMeansTheIDsAndTokensOfThisRun(t *testing.T) {
 
 func TestBlocksAreTakenApart(t *testing.T) {
 	t.Parallel()
-	lines := strings.Split("```console\nfirst$ one \\\n  more\nshown\n$ two\nfirst$ ^C\n```\n```sh\n# why\nthree <<EOF\n$ four\nEOF\n```", "\n")
+	lines := strings.Split("```console\nfirst$ one \\\n  more\nshown\n$ two\nfirst$ ^C\n```\n```sh\n# why\nthree <<EOF\n$ four\nEOF\n```\nSave this as `a.py`:\n\n```python\nfive\n```\n```python\nsix\n```", "\n")
 	var got []string
 	for _, block := range blocksOf(t, "here", lines) {
 		for _, step := range block.steps(t, "here") {
 			got = append(got, step.terminal+": "+step.command+" => "+strings.Join(step.shown, "|"))
 		}
 	}
-	want := "first: one \\\n  more => shown\n: two => \nfirst: ^C => \n: three <<EOF\n$ four\nEOF => "
+	want := "first: one \\\n  more => shown\n: two => \nfirst: ^C => \n: three <<EOF\n$ four\nEOF => \n: cat >a.py <<'SAVED'\nfive\nSAVED => "
 	if strings.Join(got, "\n") != want {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}

@@ -44,7 +44,7 @@ func (s *scene) open(t *testing.T) *terminal {
 	must(t, err)
 	out := newOutput()
 	command := exec.Command("bash", "-c", shell)
-	command.Dir, command.Env = s.folder, s.environment()
+	command.Dir, command.Env = s.folder, s.environment(t)
 	command.ExtraFiles = []*os.File{commands, lives}
 	command.Stdout, command.Stderr = out, out
 	started, err := s.nursery.Start(command, io.NopCloser(nil))

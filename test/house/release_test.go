@@ -38,6 +38,7 @@ var versions = []struct {
 	{"clients/java/adapters/spring/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
 	{"clients/java/adapters/spring/README.md", `<version>(.*)</version>`, 1},
 	{"clients/java/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
+	{"docs/first-lock-java.md", `<artifactId>sidekeeper</artifactId>\s+<version>(.*)</version>`, 1},
 	{"docs/releases.md", `sidekeeper_([^_]+)_linux_amd64`, 1},
 }
 
