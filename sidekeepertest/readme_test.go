@@ -10,7 +10,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 
-// bill is what the README shows.
+// bill is what the README shows, and that of the Go client.
 func bill(ctx context.Context, work func(context.Context, int64) error) error {
 	client, err := sidekeeper.Dial("") // where SIDEKEEPER_ADDRESS says
 	if err != nil {
@@ -22,7 +22,7 @@ func bill(ctx context.Context, work func(context.Context, int64) error) error {
 	})
 }
 
-func TestWhatTheReadmeShowsInGoRuns(t *testing.T) {
+func TestWhatTheReadmesShowInGoRuns(t *testing.T) {
 	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
 	t.Setenv(sidekeeper.AddressVariable, sidecar.Address())
 	token := int64(0)
@@ -33,19 +33,23 @@ func TestWhatTheReadmeShowsInGoRuns(t *testing.T) {
 	if err != nil || token == 0 {
 		t.Errorf("token %d, error %v", token, err)
 	}
-	readme, err := os.ReadFile("../README.md")
+	source := read(t, "readme_test.go")
+	for _, name := range []string{"../README.md", "../clients/go/README.md"} {
+		_, shown, _ := strings.Cut(read(t, name), "```go\n")
+		shown, _, found := strings.Cut(shown, "```")
+		if !found || !strings.Contains(unindented(source), unindented(shown)) {
+			t.Errorf("this test does not run what %s shows:\n%s", name, shown)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, shown, _ := strings.Cut(string(readme), "```go\n")
-	shown, _, found := strings.Cut(shown, "```")
-	if !found || !strings.Contains(unindented(string(source)), unindented(shown)) {
-		t.Errorf("this test does not run\n%s", shown)
-	}
+	return string(text)
 }
 
 func unindented(text string) string {
