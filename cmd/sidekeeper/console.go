@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -67,6 +68,9 @@ func newConsole(listen, address, admin string, timeout time.Duration, connection
 	return console.New(console.Options{
 		Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection,
 		State: func(ctx context.Context, to io.Writer) error {
+			if admin == "" {
+				return errors.New("how the sidecar does is known if it serves --admin-listen, and the console is told --admin")
+			}
 			return top.Run(ctx, top.Options{Admin: admin, Timeout: timeout, JSON: true}, nil, to)
 		},
 	})

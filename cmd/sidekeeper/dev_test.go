@@ -213,7 +213,7 @@ func TestTheSceneOfTheWelcomeIsThatOfTheREADME(t *testing.T) {
 // document is the text of a document of the repository.
 func document(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", name))
+	text, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,8 @@ func TestDevServesAConsoleWhoseURLTheWelcomeHas(t *testing.T) {
 	held := start(t, s.address, "lock", "run", "orders", "--", os.Args[0], "polite")
 	held.wantLine(t, "ready")
 	for authorization, want := range map[string]string{"Bearer " + token: `"orders"`, "Bearer X": "token"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"api/sidekeeper.lock.v1.LockService/List", strings.NewReader("{}"))
+		list := page + "api/sidekeeper.lock.v1.LockService/List"
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, list, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}

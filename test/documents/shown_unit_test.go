@@ -49,7 +49,8 @@ func TestACommandMeansTheIDsAndTokensOfThisRun(t *testing.T) {
 
 func TestBlocksAreTakenApart(t *testing.T) {
 	t.Parallel()
-	lines := strings.Split("```console\nfirst$ one \\\n  more\nshown\n$ two\nfirst$ ^C\n```\n```sh\n# why\nthree <<EOF\n$ four\nEOF\n```\nSave this as `a.py`:\n\n```python\nfive\n```\n```python\nsix\n```", "\n")
+	lines := strings.Split("```console\nfirst$ one \\\n  more\nshown\n$ two\nfirst$ ^C\n```\n```sh\n# why\nthree <<EOF\n$ four\nEOF\n```\n"+
+		"Save this as `a.py`:\n\n```python\nfive\n```\n```python\nsix\n```", "\n")
 	var got []string
 	for _, block := range blocksOf(t, "here", lines) {
 		for _, step := range block.steps(t, "here") {
