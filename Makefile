@@ -21,8 +21,10 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--listen 127.0.0.1:0" for its settings
-	@bin/sidekeeper dev --admin-listen 127.0.0.1:0 $(ARGS)
+run: ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--listen 127.0.0.1:0" for its settings
+	@echo "building bin/sidekeeper: minutes the first time, seconds after that"
+	@$(MAKE) --no-print-directory build
+	@bin/sidekeeper dev --admin-listen 127.0.0.1:0 --console-listen 127.0.0.1:0 $(ARGS)
 
 .PHONY: build
 build: ## Build the programs into bin/
@@ -239,6 +241,7 @@ traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage aga
 
 .PHONY: schedules
 schedules: ## Play ten times as many random schedules on simulated servers as `make test` does; half an hour
+	go test -count=1 -timeout 3h ./test/explore -night
 	go test -count=1 -timeout 3h ./test/simulation -seeds 2000 -break-seeds 125 -member-seeds 60
 	go test -race -count=1 -timeout 3h ./test/simulation -seeds 200 -break-seeds 13 -member-seeds 6
 

@@ -292,7 +292,7 @@ func (a Agreements) Await(ctx context.Context, store Store, id string) (Decision
 				lost = lost || before && !of.Voted[i]
 			}
 			stood = of.Voted
-			err = a.step(ctx, store, of, lost, Changes{changed, listed})
+			err = a.step(ctx, store, of, lost, Changes{changed.Done(), listed.Done()})
 		}
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return "", err
@@ -386,8 +386,8 @@ func (v *Vote) Leave(ctx context.Context) {
 	}
 }
 
-// Gone is never closed: what has become of a vote is what Await says of the agreement.
-func (*Vote) Gone() <-chan struct{} { return nil }
+// Gone is never given: what has become of a vote is what Await says of the agreement.
+func (*Vote) Gone() *Signal { return nil }
 
 // Disregard does nothing.
 func (*Vote) Disregard() {}

@@ -137,18 +137,8 @@ func (b Barrier) Await(ctx context.Context, tree Tree, isSet func()) error {
 			first = node.Czxid
 			isSet()
 		}
-		if err := until(ctx, changed); err != nil {
+		if err := changed.Await(ctx); err != nil {
 			return err
 		}
-	}
-}
-
-// until returns when the channel is closed, or with what ended ctx.
-func until(ctx context.Context, changed <-chan struct{}) error {
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

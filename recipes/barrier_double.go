@@ -25,16 +25,16 @@ type Entrant struct {
 	barrier Barrier
 	session MemberSession
 	name    string
-	gone    <-chan struct{}
+	gone    *Signal
 	leave   sync.Once
 }
 
 // An Entrance is how somebody stands at a double barrier.
 type Entrance struct {
-	Round   Round           // that it is inside with; zero if it waits
-	Present int             // how many stand there, if it waits
-	Changed <-chan struct{} // closed when it is worth to look again; as the following
-	Others  <-chan struct{} // nil unless a round has left `ready` behind: Curator's callers who come then do not touch it
+	Round   Round   // that it is inside with; zero if it waits
+	Present int     // how many stand there, if it waits
+	Changed *Signal // given when it is worth to look again; as the following
+	Others  *Signal // nil unless a round has left `ready` behind: Curator's callers who come then do not touch it
 }
 
 // A Round is those who are inside a double barrier together, as one of them sees them.
@@ -105,25 +105,25 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 		}
 		return entrance, err
 	}
-	return Entrance{Present: newer, Changed: closed}, e.open(ctx, store, ready)
+	return Entrance{Present: newer, Changed: Given()}, e.open(ctx, store, ready)
 }
 
-// watchOthers returns a channel that is closed when others stand at the barrier than those who are present.
-func (e *Entrant) watchOthers(ctx context.Context, present []string) (<-chan struct{}, error) {
+// watchOthers returns a signal that is given when others stand at the barrier than those who are present.
+func (e *Entrant) watchOthers(ctx context.Context, present []string) (*Signal, error) {
 	listed, changed, err := e.session.WatchChildren(ctx, e.barrier.Path)
 	if errors.Is(err, ErrNoNode) || err == nil && !slices.Equal(entrants(listed), present) {
-		return closed, nil
+		return Given(), nil
 	}
 	return changed, err
 }
 
-// watchReady reads the node that opens the barrier, zero if there is none, and returns a channel that is closed when that changes.
-func (e *Entrant) watchReady(ctx context.Context) (Node, <-chan struct{}, error) {
+// watchReady reads the node that opens the barrier, zero if there is none, and returns a signal that is given when that changes.
+func (e *Entrant) watchReady(ctx context.Context) (Node, *Signal, error) {
 	node, changed, err := e.session.Watch(ctx, e.barrier.ready())
 	if errors.Is(err, ErrNoNode) {
 		_, changed, err = e.session.WatchChildren(ctx, e.barrier.ready())
 		if err == nil { // made meanwhile
-			return Node{}, closed, nil
+			return Node{}, Given(), nil
 		}
 	}
 	if errors.Is(err, ErrNoNode) {
@@ -208,9 +208,9 @@ func (e *Entrant) open(ctx context.Context, store Store, ready Node) error {
 	return err
 }
 
-// Look says whether the place stands. The channel is closed when it is worth to look again. ErrGone if somebody else deleted it; other
+// Look says whether the place stands. The signal is given when it is worth to look again. ErrGone if somebody else deleted it; other
 // errors are those of the session, and say nothing about the place.
-func (e *Entrant) Look(ctx context.Context) (<-chan struct{}, error) {
+func (e *Entrant) Look(ctx context.Context) (*Signal, error) {
 	for _, late := range []bool{true, false} { // the reader may be
 		_, changed, seen, err := e.session.WatchOwn(ctx, e.path())
 		if err == nil {
@@ -269,7 +269,7 @@ func (r Round) awaitGone(ctx context.Context, tree Tree, those []attendant) erro
 	for _, each := range those {
 		_, changed, err := tree.Watch(ctx, r.barrier.child(each.name))
 		for err == nil {
-			if err = until(ctx, changed); err == nil {
+			if err = changed.Await(ctx); err == nil {
 				_, changed, err = tree.Watch(ctx, r.barrier.child(each.name))
 			}
 		}
@@ -310,5 +310,5 @@ func (e *Entrant) Leave(ctx context.Context) {
 // Disregard says that nobody counts on the place any more, though it is kept for a while.
 func (e *Entrant) Disregard() { e.session.Disregard(e.path()) }
 
-// Gone is closed when the session finds that somebody else deleted the node. Look finds it sooner.
-func (e *Entrant) Gone() <-chan struct{} { return e.gone }
+// Gone is given when the session finds that somebody else deleted the node. Look finds it sooner.
+func (e *Entrant) Gone() *Signal { return e.gone }

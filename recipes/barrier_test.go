@@ -199,7 +199,7 @@ func (v *visitor) visit(living, inside context.Context, size int) error {
 			return err
 		}
 		if v.round = seen.Round; v.round.Number == 0 {
-			if err := wait(living, seen.Changed, seen.Others); err != nil {
+			if err := wait(living, seen.Changed.Done(), seen.Others.Done()); err != nil {
 				return err
 			}
 		}
@@ -485,7 +485,7 @@ func TestAnEntrantSeesThatItsNodeWasDeleted(t *testing.T) {
 		for _, name := range names {
 			w.delete(gate.Path + "/" + name)
 		}
-		<-changed
+		<-changed.Done()
 		if _, err := v.Look(w.Context()); !errors.Is(err, recipes.ErrGone) {
 			w.Errorf("it sees %v", err)
 		}

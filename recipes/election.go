@@ -134,10 +134,8 @@ func (l Lock) awaitOneGone(ctx context.Context, store Store, c child) error {
 		if err != nil || len(contenders) == 0 || contenders[0] == c || !contenders.contains(c) {
 			return err
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := changed.Await(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -230,7 +230,7 @@ func TestWhoeverIsOverwrittenWithForeignTextIsAskedAnew(t *testing.T) {
 					told <- asked.Break
 					return
 				}
-				<-changed
+				<-changed.Done()
 			}
 		})
 		brief := recipes.ForceAfter{Timeout: 15 * time.Second, Tick: 2 * time.Second}

@@ -18,10 +18,8 @@ type Eviction struct {
 func (g Group) AwaitFree(ctx context.Context, tree Tree, name string) error {
 	_, changed, err := g.find(ctx, tree, name)
 	for err == nil {
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := changed.Await(ctx); err != nil {
+			return err
 		}
 		_, changed, err = tree.Watch(ctx, g.member(name))
 	}
@@ -63,7 +61,7 @@ func (u *evictionDeadline) stands(mark int32) {
 }
 
 // find reads a member that somebody has met. What the tree shows may be nobody yet, or an earlier one of its name.
-func (g Group) find(ctx context.Context, tree Tree, name string) (Node, <-chan struct{}, error) {
+func (g Group) find(ctx context.Context, tree Tree, name string) (Node, *Signal, error) {
 	if err := tree.CatchUp(ctx); err != nil {
 		return Node{}, nil, err
 	}
@@ -87,7 +85,7 @@ func (g Group) evict(
 		until.stands(mark)
 		overdue.Reset(time.Until(until.over))
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-overdue.C:
@@ -102,7 +100,7 @@ func (g Group) evict(
 // tells of a change, with the version of the data in which it stands; 0 if the node is not ours. ErrNoNode if this incarnation is gone.
 func (g Group) ask(
 	ctx context.Context, store Store, name string, incarnation int64, order Eviction,
-) (mark int32, changed <-chan struct{}, _ error) {
+) (mark int32, changed *Signal, _ error) {
 	var failure error
 	for range maxAttempts {
 		node, changed, err := store.Watch(ctx, g.member(name))

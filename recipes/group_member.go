@@ -49,7 +49,7 @@ type Membership struct {
 	name     string
 	about    About // as it joined, with the metadata of the newest update
 	session  MemberSession
-	gone     <-chan struct{}
+	gone     *Signal
 	updating sync.Mutex
 	version  int32       // of the node's data as the newest update has left them
 	end      *endRequest // that stands in them
@@ -109,9 +109,9 @@ type MemberState struct {
 	Reason   string // in the words of who asks
 }
 
-// Look reads the member's node. The channel is closed when it is worth to look again. ErrRemoved if somebody else has
+// Look reads the member's node. The signal is given when it is worth to look again. ErrRemoved if somebody else has
 // deleted the node; other errors are those of the session, and say nothing about the member.
-func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, error) {
+func (m *Membership) Look(ctx context.Context) (MemberState, *Signal, error) {
 	own, changed, seen, err := m.session.WatchOwn(ctx, m.path())
 	if !m.seen && (errors.Is(err, ErrNoNode) || err == nil && own.Czxid < m.Incarnation) { // perhaps the reader is late
 		if err := m.session.CatchUp(ctx); err != nil {
@@ -138,7 +138,7 @@ func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, er
 
 // restore says again what the member's node said, which somebody has overwritten with what is not in our form: whoever asks for the
 // member's end asks in our form only, and must know of the session's timeout. Nothing that does not tell it counts as seen.
-func (m *Membership) restore(ctx context.Context) (MemberState, <-chan struct{}, error) {
+func (m *Membership) restore(ctx context.Context) (MemberState, *Signal, error) {
 	m.updating.Lock()
 	_, err := m.catchUp(ctx)
 	if err == nil {
@@ -236,7 +236,7 @@ func (m *Membership) Leave(ctx context.Context) {
 	m.leave.Do(func() { m.session.Delete(ctx, m.path()) })
 }
 
-// Gone is closed when the session finds that somebody else deleted the member's node. Look finds it sooner.
-func (m *Membership) Gone() <-chan struct{} { return m.gone }
+// Gone is given when the session finds that somebody else deleted the member's node. Look finds it sooner.
+func (m *Membership) Gone() *Signal { return m.gone }
 
 func (m *Membership) path() string { return m.group.member(m.name) }

@@ -71,7 +71,7 @@ func (w world) attend(m member) {
 				m.Leave(w.living)
 				return
 			}
-			if wait(w.living, changed, nil) != nil {
+			if wait(w.living, changed.Done(), nil) != nil {
 				return
 			}
 		}

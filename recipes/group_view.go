@@ -59,19 +59,19 @@ func (g Group) View(ctx context.Context, tree Tree) (GroupView, error) {
 func (g Group) WatchView(ctx context.Context, tree Tree) (GroupView, Changes, error) {
 	names, changed, err := tree.WatchChildren(ctx, g.Path)
 	if errors.Is(err, ErrNoNode) {
-		return GroupView{}, Changes{changed}, nil
+		return GroupView{}, Changes{changed.Done()}, nil
 	}
 	if err != nil {
 		return GroupView{}, nil, err
 	}
 	var mu sync.Mutex
-	changes := Changes{changed}
+	changes := Changes{changed.Done()}
 	view, err := g.view(names, func(path string) (Node, error) {
 		node, changed, err := tree.Watch(ctx, path)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
-			changes = append(changes, changed)
+			changes = append(changes, changed.Done())
 		}
 		return node, err
 	})

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -77,7 +78,8 @@ type Place struct {
 	own     child
 	about   About
 	made    Enqueued
-	leave   sync.Once
+	leaving atomic.Bool
+	left    Signal // given when it has been given up
 
 	seen    bool             // the tree has shown the node
 	early   []string         // the directory's children, if they were listed before the node was read
@@ -92,18 +94,41 @@ type Place struct {
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
 // until the session ends. Whoever joins must Leave.
 func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
-	marker := l.marker(mode)
+	made, err := session.Enqueue(ctx, l.Path, l.mark(mode), about.encode(), l.beside...)
+	return l.placed(ctx, session, about, made, err)
+}
+
+// JoinThen is Join for those who must not wait; see Session.EnqueueThen.
+func (l Lock) JoinThen(ctx context.Context, session Session, mode Mode, about About, then func(*Place, error)) {
+	session.EnqueueThen(ctx, l.Path, l.mark(mode), about.encode(), func(made Enqueued, err error) {
+		var place *Place
+		defer func() {
+			if reason := recover(); reason != nil { // of names that others chose, in a goroutine that serves all of the session
+				err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+				session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
+			}
+			then(place, err)
+		}()
+		place, err = l.placed(ctx, session, about, made, err)
+	}, l.beside...)
+}
+
+func (l Lock) mark(mode Mode) string {
 	if l.Delay > 0 {
-		marker = delayMark + marker
+		return delayMark + l.marker(mode)
 	}
-	made, err := session.Enqueue(ctx, l.Path, marker, about.encode(), l.beside...)
+	return l.marker(mode)
+}
+
+// placed is the place whose node was made.
+func (l Lock) placed(ctx context.Context, session Session, about About, made Enqueued, err error) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
 	place := &Place{lock: l, session: session, about: about, made: made, delayed: delayed{own: l.Delay}}
 	var ok bool
 	if place.own, ok = l.parse(made.Name); !ok {
-		session.Dequeue(ctx, l.Path+"/"+made.Name)
+		session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
 		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
 	if slices.Contains(made.Queue, made.Name) {
@@ -131,29 +156,45 @@ func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, e
 // Leave gives the place up, held or not, and returns when its node or the session is gone. It cannot be
 // cancelled, since it is done for callers that have gone themselves. Later calls wait for the first.
 func (p *Place) Leave(ctx context.Context) {
-	p.leave.Do(func() { p.session.Dequeue(ctx, p.path()) })
+	if p.leaving.CompareAndSwap(false, true) {
+		p.session.Dequeue(ctx, p.path())
+		p.left.Give()
+	}
+	<-p.left.Done()
 }
 
-// Gone is closed when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.
-func (p *Place) Gone() <-chan struct{} { return p.made.Gone }
+// LeaveThen is Leave for those who must not wait; see Session.DequeueThen.
+func (p *Place) LeaveThen(ctx context.Context, then func()) {
+	if !p.leaving.CompareAndSwap(false, true) {
+		p.left.Then(then)
+		return
+	}
+	p.session.DequeueThen(ctx, p.path(), func() {
+		p.left.Give()
+		then()
+	})
+}
+
+// Gone is given when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.
+func (p *Place) Gone() *Signal { return p.made.Gone }
 
 // GrantAtOnce turns a place that has just been made into a hold, if it was told with it that its turn has come; nil if it must Look. It waits
 // for nothing. The node stood there, for it was in the list. Nobody who asks for its end may take it before the session's validity is over,
 // which counts from the making as long as the node has not been read (see Session).
 func (p *Place) GrantAtOnce() (hold *Hold) {
 	defer func() { hold.tellGranted() }()
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	if !p.isFirst() || p.session.Prove(now) != nil {
+	if !p.isFirst() || p.session.Prove(atOnce) != nil || p.Gone().IsGiven() {
 		return nil
 	}
-	select {
-	case <-p.Gone():
-		return nil
-	default:
-		return &Hold{Token: p.made.Czxid, place: p}
-	}
+	return &Hold{Token: p.made.Czxid, place: p}
 }
+
+// atOnce is the context of what waits for nothing.
+var atOnce = func() context.Context {
+	over, end := context.WithCancel(context.Background())
+	end()
+	return over
+}()
 
 // Grant turns a place whose turn it is into a hold: it checks that the node is still there and this session's, and that the
 // session is valid. Errors as of Look.
@@ -167,16 +208,14 @@ func (p *Place) Grant(ctx context.Context) (hold *Hold, _ error) {
 		if err := p.session.Prove(ctx); err != nil {
 			return nil, err
 		}
-		select {
-		case <-changed: // perhaps gone, while the session was proving itself
-		default:
+		if !changed.IsGiven() { // otherwise it is perhaps gone, while the session was proving itself
 			return &Hold{Token: own.Czxid, Revocation: revocationIn(own.Data), Changed: changed, place: p}, nil
 		}
 	}
 }
 
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
-func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
+func (p *Place) watchOwn(ctx context.Context) (Node, *Signal, error) {
 	own, changed, seen, err := p.session.WatchOwn(ctx, p.path())
 	if errors.Is(err, ErrNoNode) && !p.seen { // perhaps the reader has not heard of it yet
 		if err := p.session.CatchUp(ctx); err != nil {
@@ -204,7 +243,7 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 
 // restore says again what the place's node said of itself, which somebody has overwritten to ask for the lock: whoever breaks the hold must
 // know of the session's timeout. What is asked stays. Nothing that does not tell it counts as seen.
-func (p *Place) restore(ctx context.Context, own Node) (Node, <-chan struct{}, error) {
+func (p *Place) restore(ctx context.Context, own Node) (Node, *Signal, error) {
 	data := p.about.encode()
 	if asked := revocationIn(own.Data); asked.Asked {
 		data = asked.mark(data)

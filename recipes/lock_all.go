@@ -21,20 +21,20 @@ type Places struct {
 	all     []*Place
 	first   []bool // whose turn has come: nobody takes a place before one that stands
 	holds   []*Hold
-	gone    <-chan struct{}    // closed when one of the nodes is gone after the grant
-	context context.Context    //nolint:containedctx // ends with the places
-	cancel  context.CancelFunc // of context
+	gone    *Signal // given when one of the nodes is gone after the grant
 	leave   sync.Once
+
+	changes, ends either // of what the newest look found, and of gone
 }
 
 // AllTurn is how several places stand in their queues.
 type AllTurn struct {
 	Granted bool
-	Turns   []Turn          // of each place
-	At      int             // which place an error is about
-	Delay   time.Duration   // for how long all must wait yet, though it is the turn of each: see Place.OutwaitDelay
-	Changed <-chan struct{} // closed when it is worth to look again
-	Asked   Revocation      // what is asked of any of the places
+	Turns   []Turn        // of each place
+	At      int           // which place an error is about
+	Delay   time.Duration // for how long all must wait yet, though it is the turn of each: see Place.OutwaitDelay
+	Changed *Signal       // given when it is worth to look again
+	Asked   Revocation    // what is asked of any of the places
 }
 
 // JoinAll takes the last place in the queues of several locks, in one transaction: of any two that join so, the one is ahead of the other in
@@ -85,7 +85,6 @@ func RejoinAll(session Adopter, standing []Standing, wanted []Wanted, about Abou
 
 func newPlaces(session Session) *Places {
 	made := &Places{session: session}
-	made.context, made.cancel = context.WithCancel(context.Background())
 	return made
 }
 
@@ -93,7 +92,7 @@ func (p *Places) add(place *Place) { p.all, p.first = append(p.all, place), appe
 
 // Look reads how the places stand, and has all of them granted if it is the turn of each. Errors as of Place.Look.
 func (p *Places) Look(ctx context.Context, store Store) (turn AllTurn, err error) {
-	var changes []<-chan struct{}
+	var changes []*Signal
 	waits := false
 	for i := range p.all {
 		of, err := p.lookAt(ctx, i)
@@ -106,7 +105,7 @@ func (p *Places) Look(ctx context.Context, store Store) (turn AllTurn, err error
 		changes = append(changes, of.Changed, of.Marked)
 	}
 	if waits || turn.Asked.Break {
-		turn.Changed = whicheverOf(p.context, p.session, changes)
+		turn.Changed = p.changes.of(changes...)
 		return turn, nil
 	}
 	for i, place := range p.all {
@@ -117,11 +116,11 @@ func (p *Places) Look(ctx context.Context, store Store) (turn AllTurn, err error
 		turn.Delay = max(turn.Delay, left)
 	}
 	if turn.Delay > 0 {
-		turn.Changed = whicheverOf(p.context, p.session, changes)
+		turn.Changed = p.changes.of(changes...)
 		return turn, nil
 	}
 	turn.Granted, err = p.grant(ctx)
-	turn.Changed = closed
+	turn.Changed = Given()
 	return turn, err
 }
 
@@ -136,7 +135,7 @@ func (p *Places) lookAt(ctx context.Context, i int) (Turn, error) {
 
 // grant has the places held if nothing has become of any while the session was proving itself for the last one, as Place.Grant does for one.
 func (p *Places) grant(ctx context.Context) (bool, error) {
-	holds, gone := make([]*Hold, len(p.all)), make([]<-chan struct{}, len(p.all))
+	holds, gone := make([]*Hold, len(p.all)), make([]*Signal, len(p.all))
 	for i, place := range p.all {
 		var err error
 		if holds[i], err = place.Grant(ctx); err != nil {
@@ -145,11 +144,11 @@ func (p *Places) grant(ctx context.Context) (bool, error) {
 		gone[i] = place.Gone()
 	}
 	for i, hold := range holds {
-		if isClosed(hold.Changed) || isClosed(gone[i]) {
+		if hold.Changed.IsGiven() || gone[i].IsGiven() {
 			return false, nil
 		}
 	}
-	p.holds, p.gone = holds, whicheverOf(p.context, p.session, gone)
+	p.holds, p.gone = holds, p.ends.of(gone...)
 	return true, nil
 }
 
@@ -173,18 +172,18 @@ func (p *Places) Glance(ctx context.Context) ([]Turn, error) {
 	return turns, nil
 }
 
-// Asked is what was asked of any of the locks as they were granted. The channel is closed when it is worth to LookAgain.
-func (p *Places) Asked() (asked Revocation, changed <-chan struct{}) {
-	changes := make([]<-chan struct{}, len(p.holds))
+// Asked is what was asked of any of the locks as they were granted. The signal is given when it is worth to LookAgain.
+func (p *Places) Asked() (asked Revocation, changed *Signal) {
+	changes := make([]*Signal, len(p.holds))
 	for i, hold := range p.holds {
 		asked, changes[i] = asked.with(hold.Revocation), hold.Changed
 	}
-	return asked, whicheverOf(p.context, p.session, changes)
+	return asked, p.changes.of(changes...)
 }
 
 // LookAgain reads what is asked of any of the locks that are held; see Hold.Look.
-func (p *Places) LookAgain(ctx context.Context) (asked Revocation, changed <-chan struct{}, err error) {
-	changes := make([]<-chan struct{}, len(p.holds))
+func (p *Places) LookAgain(ctx context.Context) (asked Revocation, changed *Signal, err error) {
+	changes := make([]*Signal, len(p.holds))
 	for i, hold := range p.holds {
 		of, changed, err := hold.Look(ctx)
 		if err != nil {
@@ -192,7 +191,7 @@ func (p *Places) LookAgain(ctx context.Context) (asked Revocation, changed <-cha
 		}
 		asked, changes[i] = asked.with(of), changed
 	}
-	return asked, whicheverOf(p.context, p.session, changes), nil
+	return asked, p.changes.of(changes...), nil
 }
 
 // Guards are the locks that are held as guards, in the order of JoinAll.
@@ -204,8 +203,8 @@ func (p *Places) Guards() []Guard {
 	return guards
 }
 
-// Gone is closed when the session finds that somebody else has deleted one of the nodes of places that were granted.
-func (p *Places) Gone() <-chan struct{} { return p.gone }
+// Gone is given when the session finds that somebody else has deleted one of the nodes of places that were granted.
+func (p *Places) Gone() *Signal { return p.gone }
 
 // Disregard says that nobody counts on the places any more, though they are kept for a while.
 func (p *Places) Disregard() {
@@ -222,6 +221,7 @@ func (p *Places) Leave(ctx context.Context) {
 			p.all[i].Leave(ctx)
 			return nil
 		})
-		p.cancel()
+		p.changes.drop()
+		p.ends.drop()
 	})
 }

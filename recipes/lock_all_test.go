@@ -103,7 +103,7 @@ func acquireAll(ctx context.Context, places *recipes.Places, store recipes.Store
 		if err != nil || turn.Granted {
 			return err
 		}
-		if err := wait(ctx, turn.Changed, nil); err != nil {
+		if err := wait(ctx, turn.Changed.Done(), nil); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func TestWhoeverAsksForOneOfSeveralLocksAsksForAll(t *testing.T) {
 		if _, err := severalLocks[1].Revoke(w.living, w.NewReader(), "ops", "because", nil); err != nil {
 			t.Fatal(err)
 		}
-		<-changed
+		<-changed.Done()
 		asked, _, err := places.LookAgain(w.living)
 		if err != nil || !asked.Asked || asked.Reason != "because" {
 			t.Error(asked, err)
@@ -170,7 +170,7 @@ func TestTheLossOfOneOfSeveralPlacesIsTheLossOfAll(t *testing.T) {
 			t.Errorf("guards %v", guards)
 		}
 		w.delete(places.Guards()[1].Path)
-		<-places.Gone()
+		<-places.Gone().Done()
 		if _, _, err := places.LookAgain(w.living); ending(err) != "gone" {
 			t.Error(err)
 		}

@@ -86,13 +86,13 @@ type directoryOf []string
 
 func (d directoryOf) Children(context.Context, string) ([]string, error) { return d, nil }
 
-func (d directoryOf) WatchChildren(context.Context, string) ([]string, <-chan struct{}, error) {
+func (d directoryOf) WatchChildren(context.Context, string) ([]string, *Signal, error) {
 	return d, nil, nil
 }
 
 func (d directoryOf) Get(context.Context, string) (Node, error) { return Node{}, nil }
 
-func (d directoryOf) Watch(context.Context, string) (Node, <-chan struct{}, error) {
+func (d directoryOf) Watch(context.Context, string) (Node, *Signal, error) {
 	return Node{}, nil, nil
 }
 func (d directoryOf) CatchUp(context.Context) error { return nil }

@@ -10,8 +10,8 @@ import (
 type Hold struct {
 	Token int64 // the fencing token: larger than that of every earlier hold which this one excludes
 
-	Revocation Revocation      // what was asked of it as it was granted
-	Changed    <-chan struct{} // closed when it is worth to Look for the first time; nil if nothing was read yet: Look soon
+	Revocation Revocation // what was asked of it as it was granted
+	Changed    *Signal    // given when it is worth to Look for the first time; nil if nothing was read yet: Look soon
 
 	place *Place
 }
@@ -23,10 +23,10 @@ func (h *Hold) tellGranted() {
 	}
 }
 
-// Look reads what is asked of the hold. The channel is closed when it is worth to look again: the place's node may have
+// Look reads what is asked of the hold. The signal is given when it is worth to look again: the place's node may have
 // changed or gone. ErrGone if somebody else deleted it; other errors are those of the session, and say nothing about
 // the hold.
-func (h *Hold) Look(ctx context.Context) (Revocation, <-chan struct{}, error) {
+func (h *Hold) Look(ctx context.Context) (Revocation, *Signal, error) {
 	own, changed, err := h.place.watchOwn(ctx)
 	if err != nil {
 		return Revocation{}, nil, err

@@ -153,7 +153,7 @@ func (l Lock) awaitRemoval(
 		}
 		marked = node.Version
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-timer.C:
 			overdue = true
 			if err := tree.CatchUp(ctx); err != nil {

@@ -97,7 +97,7 @@ func TestAPlaceRemovedByHandIsLost(t *testing.T) {
 		w.delete(w.pathOf(holder))
 		w.expect("gone, holding", holder, last)
 		select {
-		case <-holder.place.Gone():
+		case <-holder.place.Gone().Done():
 		default:
 			w.Error("Gone is not closed")
 		}

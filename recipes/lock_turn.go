@@ -12,12 +12,12 @@ const MaxHolders = 16
 
 // Turn is how a place stands in its queue.
 type Turn struct {
-	First      bool            // nobody has to be waited for: Grant
-	Position   int             // contenders ahead; those of them that need not be waited for count too
-	Holders    []Contender     // those that hold the lock, as far as they are known; at most MaxHolders
-	Changed    <-chan struct{} // closed when it is worth to look again; nil if First
-	Revocation Revocation      // what is asked of this place, though it only waits: an operator may break it
-	Marked     <-chan struct{} // closed when the place's own node may have changed or gone: look again too
+	First      bool        // nobody has to be waited for: Grant
+	Position   int         // contenders ahead; those of them that need not be waited for count too
+	Holders    []Contender // those that hold the lock, as far as they are known; at most MaxHolders
+	Changed    *Signal     // given when it is worth to look again; nil if First
+	Revocation Revocation  // what is asked of this place, though it only waits: an operator may break it
+	Marked     *Signal     // given when the place's own node may have changed or gone: look again too
 }
 
 // wait is whom a place waits for.
@@ -28,7 +28,7 @@ type wait struct {
 	predecessor child // the nearest contender that keeps the place from its turn
 	last        bool  // when the predecessor is gone it is the place's turn, without another look at the queue
 	blocking    queue // all that have to go, of a mutex whose order the numbers tell; otherwise nil
-	changed     <-chan struct{}
+	changed     *Signal
 }
 
 // Look reads how the place stands and watches the nearest contender that it must wait for, and that one alone, so that a

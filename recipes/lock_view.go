@@ -85,7 +85,7 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 		return View{}, nil, err
 	}
 	names, changed, err := tree.WatchChildren(ctx, l.Path)
-	changes := Changes{changed}
+	changes := Changes{changed.Done()}
 	contenders, foreignChildren, err := l.contenders(names, err)
 	if err == nil {
 		contenders, err = l.inOrder(ctx, tree, contenders)
@@ -100,7 +100,7 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 		}
 		node, changed, err := tree.Watch(ctx, l.child(c))
 		if err == nil {
-			changes = append(changes, changed)
+			changes = append(changes, changed.Done())
 		}
 		return node, err
 	}
@@ -109,7 +109,7 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 		directory, changed, err := tree.Watch(ctx, l.Path)
 		now := delayStateIn(directory.Data)
 		view.lose(delay, now)
-		return view, append(changes, changed), err
+		return view, append(changes, changed.Done()), err
 	}
 	return view, changes, err
 }

@@ -18,26 +18,25 @@ type Delivery struct {
 	session MemberSession
 	store   Store
 	about   About
-	place   *Place             // among those who wait
-	first   bool               // it is the first there
-	item    string             // the name of the item that was taken; empty if none is
-	node    Node               // the item as it was read
-	counted bool               // the delivery is, in the item
-	denied  map[string]bool    // the names of items that the ensemble does not let the session read
-	doubted atomic.Bool        // whether it has been removed is not known
-	own     *Place             // the delivery's
-	context context.Context    //nolint:containedctx // ends with the delivery
-	cancel  context.CancelFunc // of context
+	place   *Place          // among those who wait
+	first   bool            // it is the first there
+	item    string          // the name of the item that was taken; empty if none is
+	node    Node            // the item as it was read
+	counted bool            // the delivery is, in the item
+	denied  map[string]bool // the names of items that the ensemble does not let the session read
+	doubted atomic.Bool     // whether it has been removed is not known
+	own     *Place          // the delivery's
+	items   either          // that may have come or gone
 	leave   sync.Once
 }
 
 // A Taker is how somebody stands who waits for an item.
 type Taker struct {
 	Delivered bool
-	Position  int             // callers before it
-	Due       time.Time       // when the next one is due, then; zero if none is delayed
-	Changed   <-chan struct{} // closed when it is worth to look again; as the following
-	Marked    <-chan struct{}
+	Position  int       // callers before it
+	Due       time.Time // when the next one is due, then; zero if none is delayed
+	Changed   *Signal   // given when it is worth to look again; as the following
+	Marked    *Signal
 	Asked     Revocation // what is asked of the place, or of the delivery
 }
 
@@ -49,7 +48,6 @@ func (q Queue) Take(ctx context.Context, session MemberSession, store Store, abo
 		return nil, err
 	}
 	made := &Delivery{queue: q, session: session, store: store, about: about, place: place, denied: map[string]bool{}}
-	made.context, made.cancel = context.WithCancel(context.Background())
 	return made, nil
 }
 
@@ -104,7 +102,7 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 			turn.Due = due
 		}
 	}
-	turn.Changed = whicheverOf(d.context, d.session, []<-chan struct{}{changed, given})
+	turn.Changed = d.items.of(changed, given)
 	return nil
 }
 
@@ -132,7 +130,7 @@ func (d *Delivery) take(ctx context.Context, name string, turn *Taker) error {
 	_, _, err := d.session.Create(ctx, d.queue.taken(name), d.about.encode(), Guard{Path: d.queue.item(name)})
 	switch {
 	case errors.Is(err, ErrExists), errors.Is(err, ErrGuardLost):
-		turn.Changed = closed
+		turn.Changed = Given()
 		return d.session.CatchUp(ctx)
 	case err == nil:
 		d.item = name
@@ -145,7 +143,7 @@ func (d *Delivery) take(ctx context.Context, name string, turn *Taker) error {
 // deliver reads the item that was taken, and makes the delivery's place. The delivery is the caller's then, with a running validity. It goes on
 // where an earlier one broke off.
 func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
-	again := Taker{Changed: closed}
+	again := Taker{Changed: Given()}
 	if d.Values == nil {
 		if err := d.read(ctx); err != nil || d.item == "" {
 			return again, err
@@ -167,7 +165,7 @@ func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
 	if err == nil {
 		err = d.session.Prove(ctx)
 	}
-	if err != nil || isClosed(changed) || isClosed(d.own.Gone()) {
+	if err != nil || changed.IsGiven() || d.own.Gone().IsGiven() {
 		return again, err
 	}
 	d.Token = node.Czxid
@@ -216,9 +214,9 @@ func (d *Delivery) count(ctx context.Context) error {
 	return nil
 }
 
-// LookAgain reads what is asked of a delivery. The channel is closed when it is worth to look again. ErrGone if somebody else has deleted its
+// LookAgain reads what is asked of a delivery. The signal is given when it is worth to look again. ErrGone if somebody else has deleted its
 // place; other errors are those of the session, and say nothing about the delivery.
-func (d *Delivery) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, error) {
+func (d *Delivery) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 	node, changed, err := d.own.watchOwn(ctx)
 	return revocationIn(node.Data), changed, err
 }
@@ -283,12 +281,12 @@ func (d *Delivery) Leave(ctx context.Context) {
 			d.session.Delete(ctx, d.queue.taken(d.item))
 		}
 		d.place.Leave(ctx)
-		d.cancel()
+		d.items.drop()
 	})
 }
 
-// Gone is closed when the session finds that somebody else has deleted the place of a delivery.
-func (d *Delivery) Gone() <-chan struct{} { return d.own.Gone() }
+// Gone is given when the session finds that somebody else has deleted the place of a delivery.
+func (d *Delivery) Gone() *Signal { return d.own.Gone() }
 
 // Disregard says that nobody counts on the delivery any more, though it is kept for a while.
 func (d *Delivery) Disregard() {

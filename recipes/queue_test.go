@@ -66,7 +66,7 @@ func (k *taker) live(ctx context.Context) error {
 			due = passed(time.Until(turn.Due))
 		}
 		if err == nil {
-			err = recipes.Changes{turn.Changed, turn.Marked, due}.Wait(ctx)
+			err = recipes.Changes{turn.Changed.Done(), turn.Marked.Done(), due}.Wait(ctx)
 		}
 		if ctx.Err() != nil {
 			return err

@@ -120,7 +120,7 @@ func (s *stage) visit(session *standin.Session, mode recipes.Mode, dice *rand.Ra
 	defer s.exit(hold.Token)
 	select {
 	case <-time.After(upTo(dice, 50*time.Millisecond)):
-	case <-place.Gone():
+	case <-place.Gone().Done():
 	case <-session.Done():
 	}
 }

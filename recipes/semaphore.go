@@ -190,7 +190,7 @@ func (s Semaphore) showsRoom(ctx context.Context, tree Tree, count int) (bool, e
 
 // Admit reads the limit with a watch, for somebody who wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: nobody is
 // refused for what the tree shows before it has caught up.
-func (s Semaphore) Admit(ctx context.Context, tree Tree, count int) (limit int, changed <-chan struct{}, err error) {
+func (s Semaphore) Admit(ctx context.Context, tree Tree, count int) (limit int, changed *Signal, err error) {
 	for _, late := range []bool{true, false} {
 		limit, changed, err = s.watchLimit(ctx, tree)
 		if err == nil && count > limit {
@@ -208,7 +208,7 @@ func (s Semaphore) Admit(ctx context.Context, tree Tree, count int) (limit int, 
 }
 
 // watchLimit reads the limit with a watch.
-func (s Semaphore) watchLimit(ctx context.Context, tree Tree) (int, <-chan struct{}, error) {
+func (s Semaphore) watchLimit(ctx context.Context, tree Tree) (int, *Signal, error) {
 	node, changed, err := tree.Watch(ctx, s.limitPath())
 	limit, err := limitIn(node, err)
 	return limit, changed, err

@@ -22,27 +22,27 @@ type Permits struct {
 	first     bool   // it is the first there
 	nodes     []*Place
 
-	seen    seenPermits
-	gone    <-chan struct{}    // closed when one of the nodes is gone after the grant
-	context context.Context    //nolint:containedctx // ends with the permits
-	cancel  context.CancelFunc // of context
-	leave   sync.Once
+	seen  seenPermits
+	gone  *Signal // given when one of the nodes is gone after the grant
+	leave sync.Once
+
+	room, own, ends either // of what is waited for, of seen, and of gone
 }
 
 // seenPermits is what the nodes of permits have shown.
 type seenPermits struct {
 	revocation Revocation
-	changed    <-chan struct{} // closed when it is worth to look again; nil before the first look
+	changed    *Signal // given when it is worth to look again; nil before the first look
 }
 
 // PermitsTurn is how somebody stands who waits for permits.
 type PermitsTurn struct {
 	Granted  bool
-	Position int             // callers before it in the queue
-	Limit    int             // as it is now
-	Changed  <-chan struct{} // closed when it is worth to look again; as the following
-	Marked   <-chan struct{}
-	Resized  <-chan struct{}
+	Position int     // callers before it in the queue
+	Limit    int     // as it is now
+	Changed  *Signal // given when it is worth to look again; as the following
+	Marked   *Signal
+	Resized  *Signal
 	Asked    Revocation // what is asked of the place in the queue, or of what was granted
 }
 
@@ -57,7 +57,6 @@ func (s Semaphore) Join(ctx context.Context, session Session, count int, about A
 
 func (s Semaphore) newPermits(session Session, count int, about About, place *Place) *Permits {
 	made := &Permits{semaphore: s, session: session, about: about, count: count, place: place}
-	made.context, made.cancel = context.WithCancel(context.Background())
 	return made
 }
 
@@ -127,14 +126,14 @@ func (p *Permits) lookAtQueue(ctx context.Context) (turn PermitsTurn, _ error) {
 // lookForRoom makes the permits' nodes, and has them granted if there are no more than the limit, which is read behind a list that shows them.
 // Otherwise it returns what to wait for. What is asked of permits before they are granted is answered by giving them up, and others are
 // made.
-func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <-chan struct{}, err error) {
+func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed *Signal, err error) {
 	if err := p.make(ctx); err != nil {
 		return nil, err
 	}
 	if p.hasRoomAtOnce() {
 		turn.Granted, err = p.grant(ctx)
 		turn.Asked = Revocation{} // which was the place's in the queue
-		return closed, err
+		return Given(), err
 	}
 	names, standing, changed, err := p.list(ctx)
 	if err != nil {
@@ -152,15 +151,15 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	switch {
 	case p.seen.revocation.Asked && p.place != nil:
 		p.leaveNodes(ctx)
-		return closed, nil
+		return Given(), nil
 	case !isGranted:
 		queue, err := p.lookAtQueue(ctx)
 		turn.Marked, turn.Asked = queue.Marked, queue.Asked
-		return p.whicheverOf(changed, p.seen.changed), err
+		return p.room.of(changed, p.seen.changed), err
 	}
 	turn.Granted, err = p.grant(ctx)
 	turn.Asked = p.seen.revocation
-	return closed, err
+	return Given(), err
 }
 
 // hasRoomAtOnce says whether nodes that were just made may be granted by what came with one of them: a list that shows them all, and the limit
@@ -174,7 +173,7 @@ func (p *Permits) hasRoomAtOnce() bool {
 }
 
 // list lists the permits, its own among them. A reader that has not heard of them yet is made to.
-func (p *Permits) list(ctx context.Context) (names []string, standing queue, changed <-chan struct{}, err error) {
+func (p *Permits) list(ctx context.Context) (names []string, standing queue, changed *Signal, err error) {
 	for _, late := range []bool{true, false} {
 		names, changed, err = p.session.WatchChildren(ctx, p.semaphore.permits().Path)
 		if err != nil && !errors.Is(err, ErrNoNode) {
@@ -210,13 +209,6 @@ func (p *Permits) inTheWay(names []string, standing queue) int {
 	return len(ahead) + 1
 }
 
-// closed is a channel that is closed.
-var closed = func() <-chan struct{} {
-	made := make(chan struct{})
-	close(made)
-	return made
-}()
-
 // make makes the nodes of the permits. It cannot be cancelled.
 func (p *Permits) make(ctx context.Context) error {
 	if p.nodes != nil {
@@ -235,22 +227,22 @@ func (p *Permits) make(ctx context.Context) error {
 }
 
 // lookAtOwn reads each of the nodes, unless nothing has changed in them.
-func (p *Permits) lookAtOwn(ctx context.Context) (Revocation, <-chan struct{}, error) {
-	if p.seen.changed != nil && !isClosed(p.seen.changed) {
+func (p *Permits) lookAtOwn(ctx context.Context) (Revocation, *Signal, error) {
+	if p.seen.changed != nil && !p.seen.changed.IsGiven() {
 		return p.seen.revocation, p.seen.changed, nil
 	}
 	p.seen = seenPermits{}
 	var asked Revocation
-	channels := make([]<-chan struct{}, len(p.nodes))
+	changes := make([]*Signal, len(p.nodes))
 	for i, node := range p.nodes {
 		own, changed, err := node.watchOwn(ctx)
 		if err != nil {
 			return Revocation{}, nil, err
 		}
-		node.made.Czxid, channels[i] = own.Czxid, changed
+		node.made.Czxid, changes[i] = own.Czxid, changed
 		asked = asked.with(revocationIn(own.Data))
 	}
-	p.seen = seenPermits{asked, p.whicheverOf(channels...)}
+	p.seen = seenPermits{asked, p.own.of(changes...)}
 	return asked, p.seen.changed, nil
 }
 
@@ -276,31 +268,31 @@ func (p *Permits) grant(ctx context.Context) (bool, error) {
 	if err := p.session.Prove(ctx); err != nil {
 		return false, err
 	}
-	gone := make([]<-chan struct{}, len(p.nodes))
+	gone := make([]*Signal, len(p.nodes))
 	for i, node := range p.nodes {
-		if gone[i] = node.Gone(); isClosed(gone[i]) {
+		if gone[i] = node.Gone(); gone[i].IsGiven() {
 			return false, ErrGone
 		}
 	}
-	if p.seen.changed != nil && isClosed(p.seen.changed) {
+	if p.seen.changed != nil && p.seen.changed.IsGiven() {
 		return false, nil
 	}
 	p.sortNodes()
-	p.Token, p.gone = p.nodes[0].made.Czxid, p.whicheverOf(gone...)
+	p.Token, p.gone = p.nodes[0].made.Czxid, p.ends.of(gone...)
 	return true, nil
 }
 
-// LookAgain reads what is asked of permits that were granted. The channel is closed when it is worth to look again. ErrGone if somebody else has
+// LookAgain reads what is asked of permits that were granted. The signal is given when it is worth to look again. ErrGone if somebody else has
 // deleted one of their nodes; other errors are those of the session, and say nothing about the permits.
-func (p *Permits) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, error) {
+func (p *Permits) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 	return p.lookAtOwn(ctx)
 }
 
-// Changed is closed when it is worth to LookAgain, once the permits are granted; nil if their nodes were not read yet: look again soon.
-func (p *Permits) Changed() <-chan struct{} { return p.seen.changed }
+// Changed is given when it is worth to LookAgain, once the permits are granted; nil if their nodes were not read yet: look again soon.
+func (p *Permits) Changed() *Signal { return p.seen.changed }
 
-// Gone is closed when the session finds that somebody else has deleted one of the nodes of permits that were granted.
-func (p *Permits) Gone() <-chan struct{} { return p.gone }
+// Gone is given when the session finds that somebody else has deleted one of the nodes of permits that were granted.
+func (p *Permits) Gone() *Signal { return p.gone }
 
 // Disregard says that nobody counts on the permits any more, though they are kept for a while.
 func (p *Permits) Disregard() {
@@ -322,7 +314,9 @@ func (p *Permits) Leave(ctx context.Context) {
 	p.leave.Do(func() {
 		p.leaveNodes(ctx)
 		p.LeaveQueue(ctx)
-		p.cancel()
+		for _, each := range []*either{&p.room, &p.own, &p.ends} {
+			each.drop()
+		}
 	})
 }
 
@@ -332,31 +326,4 @@ func (p *Permits) leaveNodes(ctx context.Context) {
 		return nil
 	})
 	p.nodes, p.seen = nil, seenPermits{}
-}
-
-// whicheverOf is closed when one of the channels is, or soon after the permits are left or their session is over.
-func (p *Permits) whicheverOf(channels ...<-chan struct{}) <-chan struct{} {
-	return whicheverOf(p.context, p.session, channels)
-}
-
-// whicheverOf is closed when one of the channels is, or soon after ctx or the session is over.
-func whicheverOf(ctx context.Context, session Session, channels []<-chan struct{}) <-chan struct{} {
-	if len(channels) == 1 {
-		return channels[0]
-	}
-	first := make(chan struct{})
-	go func() {
-		defer close(first)
-		_ = append(Changes{session.Done()}, channels...).Wait(ctx)
-	}()
-	return first
-}
-
-func isClosed(channel <-chan struct{}) bool {
-	select {
-	case <-channel:
-		return true
-	default:
-		return false
-	}
 }

@@ -31,7 +31,7 @@ func (s Semaphore) View(ctx context.Context, tree Tree) (SemaphoreView, error) {
 
 // WatchView reads as View does, and returns what to wait for before the view is read again.
 func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView, changes Changes, err error) {
-	var resized, moved, queued <-chan struct{}
+	var resized, moved, queued *Signal
 	var permits, waiters queue
 	view.Limit, resized, err = s.Admit(ctx, tree, 0)
 	if err == nil {
@@ -52,11 +52,11 @@ func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView
 	if err == nil && view.Taken > view.Limit {
 		err = s.dropFirst(ctx, tree, &view, taken, waiters)
 	}
-	return view, Changes{resized, moved, queued}, err
+	return view, Changes{resized.Done(), moved.Done(), queued.Done()}, err
 }
 
 // watchQueue lists the contenders in order, with a watch.
-func (l Lock) watchQueue(ctx context.Context, tree Tree) (queue, <-chan struct{}, error) {
+func (l Lock) watchQueue(ctx context.Context, tree Tree) (queue, *Signal, error) {
 	names, changed, err := tree.WatchChildren(ctx, l.Path)
 	contenders, _, err := l.contenders(names, err)
 	if err == nil {

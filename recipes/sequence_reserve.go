@@ -11,7 +11,7 @@ import (
 type reserve struct {
 	mu      sync.Mutex
 	blocks  []Numbers // in the order of issue; adjoining ones are joined
-	gone    <-chan struct{}
+	gone    *Signal
 	size    int64     // how many to fetch
 	fetched time.Time // when it was filled last
 	filling bool      // somebody fills it
@@ -133,7 +133,7 @@ func (r *reserve) grow() int64 {
 }
 
 // keep adds a block, behind those that are left of the same incarnation.
-func (r *reserve) keep(block Numbers, gone <-chan struct{}) {
+func (r *reserve) keep(block Numbers, gone *Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.blocks); n > 0 {
@@ -158,15 +158,10 @@ func (r *reserve) filled() {
 func (r *reserve) doubtful() (guard string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.blocks) == 0 {
+	if len(r.blocks) == 0 || !r.gone.IsGiven() {
 		return ""
 	}
-	select {
-	case <-r.gone:
-		return r.blocks[len(r.blocks)-1].guard
-	default:
-		return ""
-	}
+	return r.blocks[len(r.blocks)-1].guard
 }
 
 func (r *reserve) drop(guard string) {
@@ -177,7 +172,7 @@ func (r *reserve) drop(guard string) {
 	}
 }
 
-func (r *reserve) trust(guard string, gone <-chan struct{}) {
+func (r *reserve) trust(guard string, gone *Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.blocks) > 0 && r.blocks[len(r.blocks)-1].guard == guard {

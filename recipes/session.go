@@ -70,16 +70,16 @@ type Tree interface {
 	// for reading.
 	Children(ctx context.Context, path string) ([]string, error)
 
-	// WatchChildren lists as Children does and returns a channel that is closed when the list may have changed. With
-	// ErrNoNode the channel is closed when the node may have been made.
-	WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error)
+	// WatchChildren lists as Children does and returns a signal that is given when the list may have changed. With
+	// ErrNoNode it is given when the node may have been made.
+	WatchChildren(ctx context.Context, path string) ([]string, *Signal, error)
 
 	// Get reads a node.
 	Get(ctx context.Context, path string) (Node, error)
 
-	// Watch reads a node with a watch: the channel is closed when the node may have changed or gone. There is no channel
+	// Watch reads a node with a watch: the signal is given when the node may have changed or gone. There is none
 	// with an error. A node that is already watched costs no request.
-	Watch(ctx context.Context, path string) (Node, <-chan struct{}, error)
+	Watch(ctx context.Context, path string) (Node, *Signal, error)
 
 	// CatchUp returns when the Tree shows everything that had been committed when it was called.
 	CatchUp(ctx context.Context) error
@@ -88,7 +88,7 @@ type Tree interface {
 // Enqueued is a node that Enqueue has made.
 type Enqueued struct {
 	Name string
-	Gone <-chan struct{} // closed if the session finds that somebody else has deleted the node, perhaps late: a Watch is sooner
+	Gone *Signal // given if the session finds that somebody else has deleted the node, perhaps late: a Watch is sooner
 
 	// What came with the answer; zero if the answer was lost, or the queue is long. Queue is the list of dir's children as it was once
 	// the node stood there: it shows the node, unless that has gone again, and every node made before it that had not gone.
@@ -101,16 +101,16 @@ type Enqueued struct {
 // A QueueEnd is where EnqueueAll makes one of its nodes.
 type QueueEnd struct{ Dir, Marker string }
 
-// A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
-// answered or the session has ended (ErrSessionEnded), whichever is first. The context of a call that cannot be cancelled only says on
-// whose behalf it is made, for traces.
-type Session interface {
-	Tree
-
+// A Placer makes and deletes places, which belong to a session.
+type Placer interface {
 	// Enqueue makes an ephemeral sequential child of dir whose name is `_c_`, a fresh uuid, marker and the sequence
 	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
 	// this session's, or certainly not. The data of a node beside, if one is named, come with the answer.
 	Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (Enqueued, error)
+
+	// EnqueueThen is Enqueue for those who must not wait: then is called at some time, perhaps before it returns, by whatever goroutine has
+	// the answer, and must not wait either.
+	EnqueueThen(ctx context.Context, dir, marker string, data []byte, then func(Enqueued, error), beside ...string)
 
 	// EnqueueAll makes a node at each of the ends, as Enqueue does, in one transaction and with one uuid. When it returns, all of them had been
 	// made and were this session's, or none stands.
@@ -118,6 +118,17 @@ type Session interface {
 
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
 	Dequeue(ctx context.Context, path string)
+
+	// DequeueThen is Dequeue as EnqueueThen is Enqueue.
+	DequeueThen(ctx context.Context, path string, then func())
+}
+
+// A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
+// answered or the session has ended (ErrSessionEnded), whichever is first. The context of a call that cannot be cancelled only says on
+// whose behalf it is made, for traces.
+type Session interface {
+	Tree
+	Placer
 
 	// Update replaces the data of a node of the session's whose data have this version, and returns the node then. It cannot be cancelled
 	// either. ErrNoNode if the node is gone or not this session's any more; ErrBadVersion if the data have another version, or if they
@@ -137,7 +148,7 @@ type Session interface {
 	// for only so long after the last moment at which none of its places certainly had data that were not seen: then
 	// whoever asks for an end and waits for the session's timeout and a tick finds nobody who counts on the place. The data
 	// that a place was made with count as seen.
-	WatchOwn(ctx context.Context, place string) (node Node, changed <-chan struct{}, seen func(), err error)
+	WatchOwn(ctx context.Context, place string) (node Node, changed *Signal, seen func(), err error)
 
 	// Seen says so of a version that the caller has written itself.
 	Seen(place string, version int32)
@@ -173,5 +184,5 @@ type Adopter interface {
 
 	// Adopt takes over a node that the session owned by then, and whose data do not ask for its end. It is named if others may make a node
 	// of that path later. gone is as Enqueued.Gone. ErrTooManyBytes, ErrSessionEnded.
-	Adopt(standing Standing, named bool) (gone <-chan struct{}, err error)
+	Adopt(standing Standing, named bool) (gone *Signal, err error)
 }

@@ -113,7 +113,7 @@ type MemberSession interface {
 	// by somebody else: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
 	// created again by this session before Delete has returned, or gone is closed. It is made only while the guards' places stand: a
 	// *GuardLost says that one is gone.
-	Create(ctx context.Context, path string, data []byte, guards ...Guard) (node Node, gone <-chan struct{}, err error)
+	Create(ctx context.Context, path string, data []byte, guards ...Guard) (node Node, gone *Signal, err error)
 
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
 	// has ended.

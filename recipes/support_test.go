@@ -132,7 +132,7 @@ func (c *contender) live(ctx context.Context) error {
 		case asked.Asked:
 			c.becomes("asked")
 		}
-		if err := wait(ctx, changed, nil); err != nil {
+		if err := wait(ctx, changed.Done(), nil); err != nil {
 			return err
 		}
 	}
@@ -156,14 +156,14 @@ func (c *contender) acquire(ctx context.Context) (*recipes.Hold, error) {
 				return c.place.Grant(ctx)
 			}
 			if err == nil {
-				err = wait(ctx, passed(left), turn.Marked)
+				err = wait(ctx, passed(left), turn.Marked.Done())
 			}
 			if err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err := wait(ctx, turn.Changed, turn.Marked); err != nil {
+		if err := wait(ctx, turn.Changed.Done(), turn.Marked.Done()); err != nil {
 			return nil, err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -148,14 +147,13 @@ func decided(decision recipes.Decision) agreementv1.Decision {
 	return agreementv1.Decision(agreementv1.Decision_value["DECISION_"+string(decision)])
 }
 
-// A voteStream is one Vote stream: a held stream that holds a vote until there is a decision.
+// A voteStream is one Vote stream. It holds a vote until there is a decision.
 type voteStream struct {
-	*heldStream[*recipes.Vote, *agreementv1.VoteResponse]
+	*held[*recipes.Vote, *agreementv1.VoteResponse]
 
 	request *agreementv1.VoteRequest
 	name    name
 	all     recipes.Agreements
-	hold    *hold
 	decided bool
 }
 
@@ -165,25 +163,26 @@ type voteRequest struct{ *agreementv1.VoteRequest }
 func (voteRequest) GetWaitTimeout() *durationpb.Duration { return nil }
 
 func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.ServerStreamingServer[agreementv1.VoteResponse]) error {
-	asked, all, err := a.parse(stream.Context(), request)
+	return serve(request, stream, a.vote)
+}
+
+func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agreementv1.VoteResponse]) (holder, error) {
+	asked, all, err := a.parse(on.ctx, request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	params, err := parseHeld(voteRequest{request})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	v := &voteStream{heldStream: newHeldStream[*recipes.Vote](a.services, stream), request: request, name: asked, all: all}
-	return v.run(stream.Context(), heldRecipe[*agreementv1.VoteResponse]{
+	v := &voteStream{request: request, name: asked, all: all}
+	v.held = newHeld(a.services, on, heldRecipe[*recipes.Vote, *agreementv1.VoteResponse]{
 		heldParams: params, heldWords: voteWords, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
-		awaitTurn: v.vote, early: true, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
-		end:     func(why error) { v.services.endHold(v.hold, why) },
+		steps: v, early: true, removed: recipes.ErrNoAgreement,
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
-		gone:    func() { v.gone(context.WithoutCancel(stream.Context())) },
+		gone:    func() { v.gone(context.WithoutCancel(on.ctx)) },
 	})
+	return v.held, nil
 }
 
 var voteWords = heldWords[*agreementv1.VoteResponse]{
@@ -195,13 +194,13 @@ var voteWords = heldWords[*agreementv1.VoteResponse]{
 	},
 }
 
-func (v *voteStream) vote(ctx context.Context) error {
+func (v *voteStream) awaitTurn(ctx context.Context) error {
 	participant := v.request.GetParticipant()
 	err := v.take(ctx, func(about recipes.About) (*recipes.Vote, error) {
 		return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), participant, about)
 	})
 	if err == nil {
-		_, err = await(ctx, v.heldStream, func(ctx context.Context) (struct{}, error) { return struct{}{}, v.lease.session.Prove(ctx) })
+		_, err = await(ctx, v.held, func(ctx context.Context) (struct{}, error) { return struct{}{}, v.lease.session.Prove(ctx) })
 	}
 	switch {
 	case errors.Is(err, recipes.ErrNoParticipant):
@@ -216,9 +215,8 @@ func (v *voteStream) vote(ctx context.Context) error {
 
 // begin makes a hold of the vote, for which a sidecar that stops waits. The first look is due at once.
 func (v *voteStream) begin(context.Context) (*agreementv1.VoteResponse, nodeState) {
-	v.hold = &hold{name: v.name, token: v.place.Token}
-	v.beginHold(v.hold)
-	return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Voted{Voted: &agreementv1.Voted{}}}, nodeState{changed: after(0)}
+	v.beginHold(&hold{name: v.name, token: v.place.Token})
+	return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Voted{Voted: &agreementv1.Voted{}}}, nodeState{changed: recipes.Given()}
 }
 
 // look awaits the decision, tells it and then ends the stream.
@@ -245,7 +243,6 @@ func (v *voteStream) look(ctx context.Context) (nodeState, error) {
 
 // gone has an agreement aborted whose participant is. Those who have seen the vote stand do so as well.
 func (v *voteStream) gone(ctx context.Context) {
-	v.services.forgoHold(v.hold)
 	if !v.decided {
 		_, _ = v.all.Abort(ctx, v.services.ensemble, v.request.GetAgreement())
 	}

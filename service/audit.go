@@ -32,7 +32,7 @@ func (a audit) refuses() error {
 }
 
 // mayBeGranted says why the stream must not be granted anything now. What was granted before the sidecar was started stays so.
-func (s *heldStream[P, M]) mayBeGranted() error {
+func (s *held[P, M]) mayBeGranted() error {
 	if s.counts() {
 		return nil
 	}

@@ -3,10 +3,8 @@ package service
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -38,44 +36,38 @@ func parseEntrance(request *barrierv1.EnterRequest) (params entranceParams, err 
 	return params, err
 }
 
-// An entranceStream is one Enter stream: a held stream whose place is one at a double barrier, and whose turn comes when enough stand there.
+// An entranceStream is one Enter stream. Its place is one at a double barrier, and its turn comes when enough stand there.
 type entranceStream struct {
-	*heldStream[*recipes.Entrant, *barrierv1.EnterResponse]
+	*held[*recipes.Entrant, *barrierv1.EnterResponse]
 
 	params  entranceParams
 	barrier recipes.Barrier
-	wait    *wait
 
 	entered recipes.Entrance
-	hold    *hold
 }
 
 // Enter tells whoever is one too many so before a session is opened for it.
 func (b *barrierService) Enter(request *barrierv1.EnterRequest, stream grpc.ServerStreamingServer[barrierv1.EnterResponse]) error {
+	return serve(request, stream, b.enter)
+}
+
+func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrierv1.EnterResponse]) (holder, error) {
 	params, err := parseEntrance(request)
 	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
+		return nil, err
 	}
 	of := resource{kindBarrier, params.name.text}
-	waits, err := b.services.waiters.enter(stream.Context(), of)
+	waits, err := b.services.waiters.enter(on.goesOn(), of)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e := &entranceStream{
-		heldStream: newHeldStream[*recipes.Entrant](b.services, stream), params: params, barrier: b.barrier(params.name), wait: waits,
-	}
-	defer e.wait.leave()
-	return e.run(stream.Context(), heldRecipe[*barrierv1.EnterResponse]{
-		heldParams: params.heldParams, heldWords: enterWords, resource: of,
-		awaitTurn: e.awaitTurn, early: true, begin: e.begin, look: e.look,
-		removed: errLockBroken,
-		end:     func(why error) { e.services.endHold(e.hold, why) },
-		letGo:   func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
-		gone:    func() { e.services.forgoHold(e.hold) },
+	e := &entranceStream{params: params, barrier: b.barrier(params.name)}
+	e.held = newHeld(b.services, on, heldRecipe[*recipes.Entrant, *barrierv1.EnterResponse]{
+		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "at barrier",
+		steps: e, early: true, removed: errLockBroken,
+		letGo: func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
 	})
+	return e.held, nil
 }
 
 var enterWords = heldWords[*barrierv1.EnterResponse]{
@@ -89,13 +81,6 @@ var enterWords = heldWords[*barrierv1.EnterResponse]{
 
 // awaitTurn takes a place and returns when enough stand at the barrier.
 func (e *entranceStream) awaitTurn(ctx context.Context) error {
-	defer e.wait.leave()
-	ctx, span := tracerOf(ctx).Start(ctx, "wait at barrier")
-	defer span.End()
-	e.services.options.Events.WaitBegun(e.waitsFor())
-	defer func() {
-		e.services.options.Events.WaitEnded(e.waitsFor(), e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began))
-	}()
 	err := e.take(ctx, e.rejoinOr(first(e.rejoin), func(about recipes.About) (*recipes.Entrant, error) {
 		return e.barrier.Join(ctx, e.lease.session, about)
 	}))
@@ -111,7 +96,7 @@ func (e *entranceStream) rejoin(session recipes.Adopter, standing recipes.Standi
 
 // lookAtBarrier asks whether enough stand at the barrier. Otherwise it tells the caller how many do and returns when it is worth to look again.
 func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
-	seen, err := await(ctx, e.heldStream, func(ctx context.Context) (recipes.Entrance, error) {
+	seen, err := await(ctx, e.held, func(ctx context.Context) (recipes.Entrance, error) {
 		seen, err := e.place.Enter(ctx, e.services.ensemble, e.params.size)
 		if err == nil && seen.Round.Number != 0 {
 			err = e.lease.session.Prove(ctx)
@@ -124,7 +109,7 @@ func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
 	case seen.Round.Number != 0:
 		e.entered = seen
 		return nil
-	case isClosed(seen.Changed):
+	case seen.Changed.IsGiven():
 		return nil
 	case e.claim.held():
 		return errLockBroken // what opened the barrier was removed by hand
@@ -133,13 +118,12 @@ func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
 		waiting := &barrierv1.Waiting{Present: int32(seen.Present)}
 		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
 	})
-	return e.pause(ctx, wakers{seen.Changed, seen.Others})
+	return e.pause(ctx, wakers{seen.Changed.Done(), seen.Others.Done()})
 }
 
 // begin makes a hold of the place. The first look is due soon.
 func (e *entranceStream) begin(context.Context) (*barrierv1.EnterResponse, nodeState) {
-	e.hold = &hold{name: e.params.name, token: e.place.Token, round: e.entered.Round}
-	id := e.beginHold(e.hold)
+	id := e.beginHold(&hold{name: e.params.name, token: e.place.Token, round: e.entered.Round})
 	entered := &barrierv1.Entered{HoldId: id, Token: e.place.Token, Round: e.entered.Round.Number}
 	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Entered{Entered: entered}}, nodeState{}
 }

@@ -16,18 +16,36 @@ type call[T any] struct {
 
 func run[T any](ask func() (T, error)) *call[T] {
 	c := &call[T]{done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		defer contain(&c.err)
-		c.value, c.err = ask()
-	}()
+	go c.answer(ask)
 	return c
+}
+
+func (c *call[T]) answer(ask func() (T, error)) {
+	defer close(c.done)
+	defer contain(&c.err)
+	c.value, c.err = ask()
+}
+
+// runThen is run for those who do not wait: done is closed when there is an answer, and then is called with it.
+func runThen[T any](ask func() (T, error), then func(T, error)) (done <-chan struct{}) {
+	c := &call[T]{done: make(chan struct{})}
+	go func() {
+		c.answer(ask)
+		then(c.value, c.err)
+	}()
+	return c.done
+}
+
+// contained is what a function returns, or its panic as an error.
+func contained(do func() error) (err error) {
+	defer contain(&err)
+	return do()
 }
 
 // contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
 func contain(err *error) { //nolint:gocritic // it sets the result of the function that defers it
 	if reason := recover(); reason != nil {
-		*err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		*err = fmt.Errorf("%w: %v\n%s", errInterrupted, reason, debug.Stack())
 	}
 }
 
@@ -36,7 +54,7 @@ func (c *call[T]) wait() (T, error) {
 	return c.value, c.err
 }
 
-// wakers are the channels that wake a held stream. One that is nil never does. The length is how many pause serves.
+// wakers are the channels that wake a request that waits. One that is nil never does. The length is how many pause serves.
 type wakers [4]<-chan struct{}
 
 // after is closed when the time has passed.

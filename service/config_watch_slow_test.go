@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -49,7 +50,8 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 		var config configServer
 		newEmptyScene(t).services.Register(&config)
 		ctx, cancel := context.WithCancel(t.Context())
-		within, afterStatus := caller.Inner(ctx)
+		within := caller.StatsHandler{}.TagRPC(ctx, nil)
+		afterStatus := func() { caller.StatsHandler{}.HandleRPC(within, &stats.End{}) }
 		own := &stepwise{ctx: within, take: make(chan struct{})}
 		ended := make(chan error, 1)
 		go func() { ended <- config.Watch(&configv1.WatchRequest{AsText: true}, own) }()

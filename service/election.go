@@ -73,11 +73,15 @@ func parseValue(value string) error {
 func (e *electionService) Campaign(
 	request *electionv1.CampaignRequest, stream grpc.ServerStreamingServer[electionv1.CampaignResponse],
 ) error {
+	return serve(request, stream, e.campaign)
+}
+
+func (e *electionService) campaign(request *electionv1.CampaignRequest, on line[*electionv1.CampaignResponse]) (holder, error) {
 	params, err := parseCampaign(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return runLock(e.services, stream, params, e.election(params.name), campaignWords(params.name))
+	return takeLock(e.services, on, params, e.election(params.name), campaignWords(params.name))
 }
 
 // campaignWords are those of a candidate.

@@ -12,7 +12,7 @@ import (
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
-func (s *heldStream[P, M]) settle(why error) {
+func (s *held[P, M]) settle(why error) {
 	defer func() { s.lease.drive.step(machine.Event{Kind: machine.Ended, Of: s.id, Parting: s.parting}) }() // also after a panic
 	// Before a caller learns of the end: one that does may end the stream for that alone.
 	s.parting = partingOf(s.stream, s.caller, s.began, why)
@@ -36,19 +36,19 @@ func (s *heldStream[P, M]) settle(why error) {
 
 // leaveFirst gives up a place at which the caller was refused before the caller hears of that, unless the ensemble takes too long for it: once
 // it has heard, nobody who comes later is refused on account of it.
-func (s *heldStream[P, M]) leaveFirst(ctx context.Context) {
+func (s *held[P, M]) leaveFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, countdown)
 	defer cancel()
 	_ = s.leave(ctx)
 }
 
 // endHold ends what the caller may count on, and returns why that was.
-func (s *heldStream[P, M]) endHold(why error) error {
+func (s *held[P, M]) endHold(why error) error {
 	if mayNotHear(s.stream, s.caller, why) {
 		why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
 	}
-	if s.held {
-		s.recipe.end(why)
+	if s.begun {
+		s.endForCaller(why)
 	} else {
 		s.started.endClaim(why)
 	}
@@ -58,7 +58,7 @@ func (s *heldStream[P, M]) endHold(why error) error {
 	if mayNotHear(s.stream, s.caller, why) { // it may count on anything, whether it was told or not
 		s.lease.drive.tell(s.id, s.caller, s.lease.session.ValidFor())
 	}
-	nothing := !s.held && len(s.claim.standing) == 0 // is there any more
+	nothing := !s.begun && len(s.claim.standing) == 0 // is there any more
 	s.lease.drive.step(machine.Event{
 		Kind: machine.Ended, Of: s.id, Parting: s.parting, Asked: why == nil,
 		Free: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),
@@ -66,36 +66,79 @@ func (s *heldStream[P, M]) endHold(why error) error {
 	return why
 }
 
-// giveUp lets go of the place, after the status, and when nobody counts on the hold any more. Where places have names, the lease can
-// take one under the same name when that is done, and not before: the name alone would not tell the new one from the old.
-func (s *heldStream[P, M]) giveUp(ctx context.Context) {
+func (s *held[P, M]) endForCaller(why error) {
+	if s.hold != nil {
+		s.services.endHold(s.hold, why)
+	} else {
+		s.recipe.end(why)
+	}
+}
+
+// giveUp lets go of the place, after the end was told, and when nobody counts on the hold any more. Where places have names, the lease can
+// take one under the same name when that is done, and not before: the name alone would not tell the new one from the old. then is called when
+// the place is gone.
+func (s *held[P, M]) giveUp(then func()) {
+	if !s.stands {
+		then()
+		return
+	}
 	if s.started == nil { // else it tells itself when it hands the end over
 		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.id})
 	}
-	defer s.box.Wait()
-	if s.recipe.again != nil {
-		defer s.lease.drop(s.recipe.resource)
-	}
+	s.lease.drive.afterLeft(s.id, func() {
+		if !s.mayLeaveAtOnce() {
+			go func() {
+				s.letGo()
+				s.isLeft(then)
+			}()
+			return
+		}
+		s.lease.streams.leave()
+		any(s.place).(promptPlace).LeaveThen(s.call, func() { s.isLeft(then) })
+	})
+}
+
+// mayLeaveAtOnce says whether nothing need be waited for but the answer to one request.
+func (s *held[P, M]) mayLeaveAtOnce() bool {
+	_, prompt := any(s.place).(promptPlace)
+	return prompt && s.begun && !s.single && s.recipe.letGo == nil && s.lease.over.why() == nil &&
+		!slices.ContainsFunc(s.calls, func(done <-chan struct{}) bool { return !isClosed(done) })
+}
+
+// letGo returns when the place is gone.
+func (s *held[P, M]) letGo() {
+	ctx := context.WithoutCancel(s.call)
 	s.leaveLease(ctx)
-	if s.started == nil {
-		s.forget()
-		defer s.acknowledged.careless()
-	}
 	if place, taken := s.took(); taken {
 		s.free(func() { place.Leave(ctx) })
 	} else {
 		s.giveUpUnreturned()
 	}
-	if s.held && s.recipe.gone != nil {
+}
+
+// isLeft is when the place is gone.
+func (s *held[P, M]) isLeft(then func()) {
+	if s.started == nil {
+		s.forget()
+		s.acknowledged.careless()
+	}
+	if s.hold != nil {
+		s.services.forgoHold(s.hold)
+	}
+	if s.begun && s.recipe.gone != nil {
 		s.recipe.gone()
 	}
+	if s.recipe.again != nil {
+		s.lease.drop(s.recipe.resource)
+	}
+	then()
 }
 
 // disregard has the place bound the lease's validity no longer: at once if it was held, and else when no call is about to change what it
 // consists of.
-func (s *heldStream[P, M]) disregard(place P) {
+func (s *held[P, M]) disregard(place P) {
 	calls := s.calls
-	if s.held || len(calls) == 0 {
+	if s.begun || len(calls) == 0 {
 		place.Disregard()
 		return
 	}
@@ -110,7 +153,7 @@ func (s *heldStream[P, M]) disregard(place P) {
 }
 
 // took is the place that the stream took last, once that is certain.
-func (s *heldStream[P, M]) took() (place P, taken bool) {
+func (s *held[P, M]) took() (place P, taken bool) {
 	if s.taking == nil {
 		return place, false
 	}
@@ -123,12 +166,10 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 	return ctx.Err() != nil && from.FellSilent() || errors.Is(why, errSlowReader)
 }
 
-// leaveLease takes the stream off its lease, after the status, when nobody counts on the hold any more: the lease may end
-// then, whoever ends it. It returns when nothing runs beside the stream any more. A lease that was the stream's alone
-// has let go of all in the ensemble by then.
-func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
-	<-s.lease.drive.whenLeft(s.id)
-	if s.held && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {
+// leaveLease takes the request off its lease: the lease may end then, whoever ends it. It returns when nothing runs beside the request any more.
+// A lease that was the request's alone has let go of all in the ensemble by then.
+func (s *held[P, M]) leaveLease(ctx context.Context) {
+	if s.begun && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {
 		s.recipe.letGo(ctx)
 	}
 	s.lease.streams.leave()
@@ -145,7 +186,7 @@ func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
 const together = 50 * time.Millisecond
 
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
-func (s *heldStream[P, M]) free(letGo func()) {
+func (s *held[P, M]) free(letGo func()) {
 	if s.lease.over.why() != nil {
 		select {
 		case <-s.lease.gone:

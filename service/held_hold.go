@@ -47,7 +47,8 @@ func (h *hold) tell(ctx context.Context) (time.Duration, error) {
 }
 
 // beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
-func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
+func (s *held[P, M]) beginHold(made *hold) (id string) {
+	s.hold = made
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
 	made.id, made.released, made.gone = s.id, s.acknowledged, make(chan struct{})
 	s.lease.drive.step(machine.Event{Kind: machine.Granted, Of: s.id, Token: made.token})
@@ -70,6 +71,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 func (s *Services) endHold(ended *hold, why error) {
 	s.holds.end(ended.key, ended.ending(why))
 	s.held.leave()
+	s.usual.noteAll(ended)
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
 	if why != nil {

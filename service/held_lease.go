@@ -10,7 +10,7 @@ import (
 )
 
 // takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
-func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
+func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 	if s.services.drain.hasBegun() && !s.claim.goesOn() {
 		return errStopping
 	}
@@ -48,7 +48,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 }
 
 // enter has the stream stand on the lease, once what it is about is free there.
-func (s *heldStream[P, M]) enter(ctx context.Context) error {
+func (s *held[P, M]) enter(ctx context.Context) error {
 	for {
 		err := s.lease.enter(s.recipe.all(), s.left)
 		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
@@ -65,13 +65,13 @@ func (s *heldStream[P, M]) enter(ctx context.Context) error {
 }
 
 // isGivenUp is called when the caller of a stream of its own gives up what it holds, or acknowledges its end.
-func (s *heldStream[P, M]) isGivenUp() {
+func (s *held[P, M]) isGivenUp() {
 	s.over.end(errGivenUp)
 	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
 }
 
 // about is what the caller says about itself in its request, and for the rest what it said of its lease.
-func (s *heldStream[P, M]) about() recipes.About {
+func (s *held[P, M]) about() recipes.About {
 	about := s.recipe.about
 	about.Identity = s.caller.Distinct()
 	if about.Owner == "" {

@@ -11,48 +11,53 @@ import (
 // A nodeState is what a look at a place has shown.
 type nodeState struct {
 	act     func() error    // acts on it, and says why the hold must end, if it must; may be nil
-	changed <-chan struct{} // closed when it is worth to look again; nil if the place was not read yet
+	changed *recipes.Signal // given when it is worth to look again; nil if the place was not read yet
 }
 
 // firstLook is how long after its grant a place is read that was granted as it was made. Most holds have ended by then.
 const firstLook = 25 * time.Millisecond
 
-// lookFirst has a place read soon that was not read yet. Whoever calls it calls what it returns when the hold is over.
-func (s *heldStream[P, M]) lookFirst(state *nodeState) (stop func()) {
-	if state.changed != nil {
-		return func() {}
-	}
-	soon := make(chan struct{})
-	timer := time.AfterFunc(firstLook, func() { close(soon) })
-	state.changed = soon
-	return func() { timer.Stop() }
+// lookIn has the place looked at after a time.
+func (s *held[P, M]) lookIn(pause time.Duration) {
+	timer := time.AfterFunc(pause, func() { s.do(s.lookAgain) })
+	s.sleep = func() { timer.Stop() }
 }
 
 // lookAgain asks what has become of the place.
-func (s *heldStream[P, M]) lookAgain(ctx context.Context) {
-	s.looking = run(func() (nodeState, error) { return s.recipe.look(ctx) })
-	s.looked, s.changed = s.looking.done, nil
-	s.calls = []<-chan struct{}{s.looked}
+func (s *held[P, M]) lookAgain() {
+	if s.phase != holding {
+		return
+	}
+	if s.looks == nil {
+		s.looks, s.stopLooks = context.WithCancel(s.over.ctx) //nolint:gosec // finish calls it
+	}
+	looks := s.looks
+	s.calls = []<-chan struct{}{runThen(func() (nodeState, error) { return s.recipe.look(looks) }, func(seen nodeState, err error) {
+		s.do(func() { s.consider(seen, err) })
+	})}
 }
 
 // consider acts on the answer to a look. An error says nothing about the hold, save ErrGone: look again later.
-func (s *heldStream[P, M]) consider() error {
-	seen, err := s.looking.wait()
-	s.looked = nil
+func (s *held[P, M]) consider(seen nodeState, err error) {
 	switch {
+	case s.phase != holding:
 	case errors.Is(err, recipes.ErrGone):
-		return s.broken()
+		s.finish(s.broken())
 	case err != nil:
-		s.changed = after(countdown)
-		return nil //nolint:nilerr // the lease alone decides whether the hold stands
+		s.lookIn(countdown) // the lease alone decides whether the hold stands
+	default:
+		s.see(seen)
 	}
-	return s.see(seen)
 }
 
-func (s *heldStream[P, M]) see(state nodeState) error {
-	s.changed = state.changed
-	if state.act == nil {
-		return nil
+func (s *held[P, M]) see(state nodeState) {
+	if state.changed != nil {
+		s.sleep = state.changed.Then(func() { s.do(s.lookAgain) })
 	}
-	return state.act()
+	if state.act == nil {
+		return
+	}
+	if why := state.act(); why != nil {
+		s.finish(why)
+	}
 }

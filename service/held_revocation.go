@@ -25,7 +25,7 @@ func (r request) grace() *durationpb.Duration {
 }
 
 // asks is the state of a place of whose holder this is asked.
-func (s *heldStream[P, M]) asks(revocation recipes.Revocation, changed <-chan struct{}) nodeState {
+func (s *held[P, M]) asks(revocation recipes.Revocation, changed *recipes.Signal) nodeState {
 	return nodeState{changed: changed, act: func() error {
 		switch {
 		case revocation.Break:
@@ -37,13 +37,17 @@ func (s *heldStream[P, M]) asks(revocation recipes.Revocation, changed <-chan st
 	}}
 }
 
-// stopping asks for the hold because the sidecar begins to stop.
-func (s *heldStream[P, M]) stopping() {
+// askForStop asks for the hold because the sidecar begins to stop.
+func (s *held[P, M]) askForStop() {
+	if s.recipe.requested == nil || s.stopTold {
+		return
+	}
+	s.stopTold = true
 	s.request(request{told: true, by: "sidekeeper", reason: "the sidecar is stopping", deadline: s.services.drain.deadline})
 }
 
 // countGrace begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
-func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
+func (s *held[P, M]) countGrace(asked recipes.Revocation) request {
 	counted := request{told: true, by: asked.By, reason: asked.Reason, to: asked.To, deadline: s.asked.deadline}
 	if asked.Grace == nil {
 		return counted
@@ -57,14 +61,14 @@ func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
 	return counted
 }
 
-func (s *heldStream[P, M]) stopGrace() {
+func (s *held[P, M]) stopGrace() {
 	if s.grace != nil {
 		s.grace.Stop()
 	}
 }
 
 // request tells the caller what is asked of it, once.
-func (s *heldStream[P, M]) request(asked request) {
+func (s *held[P, M]) request(asked request) {
 	if asked == s.asked {
 		return
 	}

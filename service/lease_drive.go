@@ -22,7 +22,8 @@ type driver struct {
 	known     map[machine.Connection]*caller.Ending // of those who were told, and of callers
 	mostKnown int                                   // before those are forgotten over which no caller counts
 	watching  map[machine.Connection]func() bool    // stop it
-	awaited   map[machine.ID]chan struct{}          // closed when the place may go
+	awaited   map[machine.ID]func()                 // called when the place may go
+	left      []func()                              // to be called after the newest step
 	timer     *time.Timer
 }
 
@@ -49,34 +50,40 @@ func (d *driver) tell(of machine.ID, to caller.Caller, validity time.Duration) b
 	return d.stepLocked(machine.Event{Kind: machine.Told, Of: of, On: connection(to), For: validity})
 }
 
+// step brings an event. What follows when a place may go is done before it returns, with nothing locked here: its caller must hold no lock.
 func (d *driver) step(e machine.Event) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.stepLocked(e)
+	left := d.left
+	d.left = nil
+	d.mu.Unlock()
+	for _, then := range left {
+		then()
+	}
 }
 
-// whenLeft is closed when the place of a request that has ended may go, because no caller counts on it.
-func (d *driver) whenLeft(of machine.ID) <-chan struct{} {
+// close notes that the caller has closed the lease over a connection. That lets no place go.
+func (d *driver) close(by caller.Caller) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lease.Left(of) {
-		return longAgo
-	}
-	if d.awaited == nil {
-		d.awaited = map[machine.ID]chan struct{}{}
-	}
-	if d.awaited[of] == nil {
-		d.awaited[of] = make(chan struct{})
-	}
-	return d.awaited[of]
+	d.stepLocked(machine.Event{Kind: machine.Closed, On: connection(by)})
 }
 
-// longAgo is a channel that is closed.
-var longAgo = func() <-chan struct{} {
-	closed := make(chan struct{})
-	close(closed)
-	return closed
-}()
+// afterLeft has then called when the place of a request that has ended may go, because no caller counts on it.
+func (d *driver) afterLeft(of machine.ID, then func()) {
+	d.mu.Lock()
+	left := d.lease.Left(of)
+	if !left {
+		if d.awaited == nil {
+			d.awaited = map[machine.ID]func(){}
+		}
+		d.awaited[of] = then
+	}
+	d.mu.Unlock()
+	if left {
+		then()
+	}
+}
 
 // finish is called when nothing stands on the lease any more.
 func (d *driver) finish() {
@@ -100,8 +107,8 @@ func (d *driver) stepLocked(e machine.Event) (may bool) {
 		case machine.Refuse:
 			may = false
 		case machine.Leave:
-			if awaited := d.awaited[effect.Of]; awaited != nil {
-				close(awaited)
+			if then := d.awaited[effect.Of]; then != nil {
+				d.left = append(d.left, then)
 				delete(d.awaited, effect.Of)
 			}
 		case machine.Watch:

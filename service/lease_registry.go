@@ -72,7 +72,7 @@ func (l *lease) end(why error) { l.endWith(why, func() {}) }
 
 // close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
 func (l *lease) close(by caller.Caller) {
-	l.endWith(errLeaseClosed, func() { l.drive.step(machine.Event{Kind: machine.Closed, On: connection(by)}) })
+	l.endWith(errLeaseClosed, func() { l.drive.close(by) })
 }
 
 // endWith does something before anything learns of the end, if it is the first one.

@@ -57,14 +57,6 @@ func (c *claim) held() bool { return c.token != 0 }
 // end what it is to hand over.
 func (c *claim) goesOn() bool { return c.held() || c.standing != nil }
 
-// claimOf is what the call claims that ctx belongs to.
-func claimOf(ctx context.Context) *claim {
-	if s := startedOf(ctx); s != nil {
-		return s.claim
-	}
-	return fresh
-}
-
 // journal has a later process able to come back to the lease.
 func (m *multiplex) journal() {
 	made, options := m.lease, m.leases.services.options
@@ -258,7 +250,9 @@ func (s *started) giveUpClaim() {
 		return
 	}
 	defer s.claim.taken()
-	<-s.lease.drive.whenLeft(s.life)
+	left := make(chan struct{})
+	s.lease.drive.afterLeft(s.life, func() { close(left) })
+	<-left
 	for _, left := range s.claim.standing {
 		s.remove(left)
 	}
@@ -277,7 +271,7 @@ func (m *multiplex) remove(left recipes.Standing) {
 }
 
 // rejoinOr is a way to take a place (see take): that which the request had before the sidecar was started or, if it had none, a new one.
-func (s *heldStream[P, M]) rejoinOr(
+func (s *held[P, M]) rejoinOr(
 	rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error), join func(recipes.About) (P, error),
 ) func(recipes.About) (P, error) {
 	switch {
@@ -306,10 +300,10 @@ func first[P any](
 }
 
 // counts says whether the caller may count on what the stream has: it holds, or held before the sidecar was started.
-func (s *heldStream[P, M]) counts() bool { return s.held || s.claim.held() }
+func (s *held[P, M]) counts() bool { return s.begun || s.claim.held() }
 
 // comeBack has the stream have in hand what is claimed.
-func (s *heldStream[P, M]) comeBack() {
+func (s *held[P, M]) comeBack() {
 	if s.claim == fresh {
 		return
 	}
@@ -321,7 +315,7 @@ func (s *heldStream[P, M]) comeBack() {
 }
 
 // giveUpUnreturned lets go of what was claimed and has not become the stream's place.
-func (s *heldStream[P, M]) giveUpUnreturned() {
+func (s *held[P, M]) giveUpUnreturned() {
 	for _, left := range s.claim.standing {
 		s.started.remove(left)
 	}

@@ -97,7 +97,7 @@ type hesitant struct {
 }
 
 // Adopt implements recipes.Adopter.
-func (h hesitant) Adopt(standing recipes.Standing, named bool) (<-chan struct{}, error) {
+func (h hesitant) Adopt(standing recipes.Standing, named bool) (*recipes.Signal, error) {
 	<-h.of.mayHave.closed
 	return h.Session.Adopt(standing, named)
 }
@@ -143,7 +143,7 @@ func (r *returning) breaks() {
 		if strings.Contains(string(node.Data), "break") {
 			return
 		}
-		<-changed
+		<-changed.Done()
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *returning) keepsItsPlace() {
 	_, changed, err := r.session.Watch(r.context(), r.path)
 	if err == nil {
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-time.After(200 * time.Millisecond):
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -58,17 +57,15 @@ func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Dur
 	return *delay, nil
 }
 
-// A lockStream is one stream that stands in a lock's queue: a held stream whose place is one there. M is what it sends.
+// A lockStream is one request that stands in a lock's queue. M is what its caller is sent.
 type lockStream[M any] struct {
-	*heldStream[*recipes.Place, M]
+	*held[*recipes.Place, M]
 
 	params acquireParams
 	lock   recipes.Lock
 	words  lockWords[M]
-	wait   *wait
 
 	granted *recipes.Hold // when it is its turn
-	hold    *hold
 }
 
 // lockWords are what such a stream says.
@@ -82,39 +79,37 @@ type lockWords[M any] struct {
 
 // Acquire waits for the lock and holds it.
 func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
-	params, err := parseAcquire(request)
-	if err != nil {
-		return err
-	}
-	return runLock(l.services, stream, params, l.directory.lock(params.name), acquireWords)
+	return serve(request, stream, l.acquire)
 }
 
-// runLock is a stream that stands in a lock's queue, from end to end. It tells whoever is one too many for the queue so before a session is
-// opened for it.
-func runLock[M any](
-	services *Services, stream grpc.ServerStreamingServer[M], params acquireParams, lock recipes.Lock, words lockWords[*M],
-) error {
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	of := resource{kindLock, params.name.text}
-	entered, err := services.waiters.enter(stream.Context(), of)
+func (l *lockService) acquire(request *lockv1.AcquireRequest, on line[*lockv1.AcquireResponse]) (holder, error) {
+	params, err := parseAcquire(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := &lockStream[*M]{
-		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words, wait: entered,
+	return takeLock(l.services, on, params, l.directory.lock(params.name), acquireWords)
+}
+
+// takeLock is a request that stands in a lock's queue. A caller that is one too many for the queue is told so before a session is opened for it.
+func takeLock[M any](services *Services, on line[M], params acquireParams, lock recipes.Lock, words lockWords[M]) (holder, error) {
+	of := resource{kindLock, params.name.text}
+	waits, err := services.waiters.enter(on.goesOn(), of)
+	if err != nil {
+		return nil, err
 	}
+	a := &lockStream[M]{params: params, lock: lock, words: words}
 	a.lock.Delay = params.delay
-	defer a.wait.leave()
-	return a.run(stream.Context(), heldRecipe[*M]{
-		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits,
-		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
-		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
-		end:   func(why error) { services.endLocks(a.hold, why) },
-		gone:  func() { services.forgoHold(a.hold) },
-		letGo: func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },
-	})
+	recipe := heldRecipe[*recipes.Place, M]{
+		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "for the lock",
+		steps: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+	}
+	if params.delay > 0 {
+		recipe.letGo = func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) }
+	} else if !params.detectDeadlock {
+		recipe.prompt = a
+	}
+	a.held = newHeld(services, on, recipe)
+	return a.held, nil
 }
 
 // acquireWords are those of a lock.
@@ -143,25 +138,29 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 
 // awaitTurn takes a place and returns when it is granted.
 func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
-	defer a.wait.leave()
-	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
-	defer span.End()
 	ctx, stopDetecting := a.detectDeadlock(ctx)
 	defer stopDetecting()
-	a.services.options.Events.WaitBegun(a.waitsFor())
-	defer func() {
-		a.services.options.Events.WaitEnded(a.waitsFor(), a.params.name.text, a.granted != nil, time.Since(a.began))
-	}()
-	join := func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) }
-	err := a.take(ctx, a.rejoinOr(first(a.lock.Rejoin), join))
-	if err == nil {
-		a.granted = a.place.GrantAtOnce()
+	if a.taking == nil {
+		join := func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) }
+		if err := a.take(ctx, a.rejoinOr(first(a.lock.Rejoin), join)); err != nil || a.atOnce() {
+			return err
+		}
 	}
+	var err error
 	news := queueNews[M]{box: a.box}
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
 	}
 	return err
+}
+
+func (a *lockStream[M]) joinThen(about recipes.About, then func(*recipes.Place, error)) {
+	a.lock.JoinThen(a.waits, a.lease.session, a.params.mode, about, then)
+}
+
+func (a *lockStream[M]) atOnce() bool {
+	a.granted = a.place.GrantAtOnce()
+	return a.granted != nil
 }
 
 func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
@@ -186,7 +185,7 @@ func (a *lockStream[M]) stepBack(ctx context.Context) error {
 func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) error {
 	var granted *recipes.Hold
 	var delay time.Duration
-	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
+	turn, err := await(ctx, a.held, func(ctx context.Context) (turn recipes.Turn, err error) {
 		if turn, err = a.place.Look(ctx); err != nil || !turn.First || turn.Revocation.Break || a.stepsBack(turn) {
 			return turn, err
 		}
@@ -212,7 +211,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 	case turn.First:
 		ageless, event := a.words.queued(recipes.Turn{}, delay)
 		news.tell(0, ageless, event)
-		return a.pause(ctx, wakers{after(delay), turn.Marked})
+		return a.pause(ctx, wakers{after(delay), turn.Marked.Done()})
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -221,13 +220,13 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news *queueNews[M]) (err error) {
 	for {
 		due := news.due(turn.Position)
-		err := a.pause(ctx, wakers{turn.Changed, turn.Marked, due})
+		err := a.pause(ctx, wakers{turn.Changed.Done(), turn.Marked.Done(), due})
 		if err != nil || !isClosed(due) {
 			return err
 		}
 		glance := turn // of a place right behind the holder, Look has told everything
 		if turn.Position > 1 {
-			if glance, err = await(ctx, a.heldStream, a.place.Glance); err != nil {
+			if glance, err = await(ctx, a.held, a.place.Glance); err != nil {
 				return err
 			}
 		}
@@ -262,8 +261,7 @@ func heldBy(holders []recipes.Contender) error {
 
 // begin makes a hold of the granted place.
 func (a *lockStream[M]) begin(ctx context.Context) (M, nodeState) {
-	a.hold = &hold{name: a.params.name, token: a.granted.Token, place: a.granted.Guard()}
-	id := a.beginHold(a.hold)
+	id := a.beginHold(&hold{name: a.params.name, token: a.granted.Token, place: a.granted.Guard()})
 	tellGrant(ctx, a.granted.Token)
 	return a.words.granted(id, a.granted.Token), a.asks(a.granted.Revocation, a.granted.Changed)
 }

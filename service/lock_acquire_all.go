@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -54,46 +52,41 @@ func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams
 	return params, err
 }
 
-// A locksStream is one AcquireAll stream: a held stream whose place is one in each of several queues.
+// A locksStream is one AcquireAll stream. Its place is one in each of several queues.
 type locksStream struct {
-	*heldStream[*recipes.Places, *lockv1.AcquireAllResponse]
+	*held[*recipes.Places, *lockv1.AcquireAllResponse]
 
 	params acquireAllParams
 	wanted []recipes.Wanted
-	wait   *wait
 
 	granted bool
-	hold    *hold
 }
 
 // AcquireAll waits for several locks and holds them. It tells whoever is one too many for one of the queues so before a session is opened
 // for it.
-func (l *lockService) AcquireAll(
-	request *lockv1.AcquireAllRequest, stream grpc.ServerStreamingServer[lockv1.AcquireAllResponse],
-) error {
+func (l *lockService) AcquireAll(request *lockv1.AcquireAllRequest, stream grpc.ServerStreamingServer[lockv1.AcquireAllResponse]) error {
+	return serve(request, stream, l.acquireAll)
+}
+
+func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*lockv1.AcquireAllResponse]) (holder, error) {
 	params, err := parseAcquireAll(request)
 	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
+		return nil, err
 	}
 	of := each(params.names, func(n name) resource { return resource{kindLock, n.text} })
-	a := &locksStream{heldStream: newHeldStream[*recipes.Places](l.services, stream), params: params}
+	a := &locksStream{params: params}
 	for i, n := range params.names {
 		a.wanted = append(a.wanted, recipes.Wanted{Lock: l.directory.lock(n), Mode: params.modes[i]})
 	}
-	if a.wait, err = l.services.waiters.enter(stream.Context(), of...); err != nil {
-		return err
+	waits, err := l.services.waiters.enter(on.goesOn(), of...)
+	if err != nil {
+		return nil, err
 	}
-	defer a.wait.leave()
-	return a.run(stream.Context(), heldRecipe[*lockv1.AcquireAllResponse]{
-		heldParams: params.heldParams, heldWords: acquireAllWords, resource: of[0], also: of[1:],
-		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
-		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
-		end:  func(why error) { a.services.endLocks(a.hold, why) },
-		gone: func() { a.services.forgoHold(a.hold) },
+	a.held = newHeld(l.services, on, heldRecipe[*recipes.Places, *lockv1.AcquireAllResponse]{
+		heldParams: params.heldParams, heldWords: acquireAllWords, resource: of[0], also: of[1:], wait: waits, waitsFor: "for the locks",
+		steps: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 	})
+	return a.held, nil
 }
 
 var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
@@ -110,13 +103,6 @@ var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
 
 // awaitTurn takes a place in each queue and returns when all are granted.
 func (a *locksStream) awaitTurn(ctx context.Context) error {
-	defer a.wait.leave()
-	ctx, span := tracerOf(ctx).Start(ctx, "wait for the locks")
-	defer span.End()
-	a.services.options.Events.WaitBegun(a.waitsFor())
-	defer func() {
-		a.services.options.Events.WaitEnded(a.waitsFor(), a.params.names[0].text, a.granted, time.Since(a.began))
-	}()
 	err := a.take(ctx, a.rejoinOr(a.rejoin, func(about recipes.About) (*recipes.Places, error) {
 		return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
 	}))
@@ -134,7 +120,7 @@ func (a *locksStream) rejoin(session recipes.Adopter, standing []recipes.Standin
 // lookAtQueues asks whether all of the locks can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
 // is worth to look again.
 func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.AcquireAllResponse]) error {
-	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (recipes.AllTurn, error) {
+	turn, err := await(ctx, a.held, func(ctx context.Context) (recipes.AllTurn, error) {
 		return a.place.Look(ctx, a.services.ensemble)
 	})
 	switch {
@@ -145,14 +131,14 @@ func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.
 	case turn.Granted:
 		a.granted = true
 		return nil
-	case turn.Delay == 0 && isClosed(turn.Changed):
+	case turn.Delay == 0 && turn.Changed.IsGiven():
 		return nil
 	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
 		return heldBy(firstHolders(turn.Turns))
 	case turn.Delay > 0:
-		return a.pause(ctx, wakers{after(turn.Delay), turn.Changed})
+		return a.pause(ctx, wakers{after(turn.Delay), turn.Changed.Done()})
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -172,11 +158,11 @@ func (a *locksStream) awaitChange(ctx context.Context, turn recipes.AllTurn, new
 	turns := turn.Turns
 	for {
 		due := news.due(farthest(turns))
-		err := a.pause(ctx, wakers{turn.Changed, due})
+		err := a.pause(ctx, wakers{turn.Changed.Done(), due})
 		if err != nil || !isClosed(due) {
 			return err
 		}
-		if turns, err = await(ctx, a.heldStream, a.place.Glance); err != nil {
+		if turns, err = await(ctx, a.held, a.place.Glance); err != nil {
 			return err
 		}
 		queued := a.queued(turns)
@@ -206,18 +192,18 @@ func (a *locksStream) queued(turns []recipes.Turn) *lockv1.AllQueued {
 
 // begin makes one hold of the granted places. All of them were made by one transaction, hence have one token.
 func (a *locksStream) begin(ctx context.Context) (*lockv1.AcquireAllResponse, nodeState) {
-	granted := &lockv1.AllGranted{}
+	granted, made := &lockv1.AllGranted{}, &hold{}
 	for i, place := range a.place.Guards() {
 		of := guard{lock: a.params.names[i], token: place.Token, place: place}
 		granted.Locks = append(granted.Locks, &lockv1.GrantedLock{Name: of.lock.text, FencingToken: of.token})
 		if i == 0 {
-			a.hold = &hold{name: of.lock, token: of.token, place: place}
+			made.name, made.token, made.place = of.lock, of.token, place
 		} else {
-			a.hold.also = append(a.hold.also, of)
+			made.also = append(made.also, of)
 		}
 	}
-	granted.HoldId = a.beginHold(a.hold)
-	tellGrant(ctx, a.hold.token)
+	granted.HoldId = a.beginHold(made)
+	tellGrant(ctx, made.token)
 	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Granted{Granted: granted}}, a.asks(a.place.Asked())
 }
 

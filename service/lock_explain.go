@@ -135,12 +135,15 @@ func (u *usualHold) note(lock string, held time.Duration) {
 	u.locks[lock] = append(holds[max(0, len(holds)-usualHolds+1):], held)
 }
 
-// endLocks ends a hold of locks, and remembers how long it was.
-func (s *Services) endLocks(ended *hold, why error) {
-	s.endHold(ended, why)
-	s.usual.note(ended.name.text, time.Since(ended.granted))
+// noteAll remembers how long the locks of a hold that has ended were held, if it was one of locks.
+func (u *usualHold) noteAll(ended *hold) {
+	if ended.kind != kindLock {
+		return
+	}
+	held := time.Since(ended.granted)
+	u.note(ended.name.text, held)
 	for _, other := range ended.also {
-		s.usual.note(other.lock.text, time.Since(ended.granted))
+		u.note(other.lock.text, held)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -45,9 +44,9 @@ func (p joinParams) rejects() bool {
 	return p.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && p.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
 }
 
-// A memberStream is one Join stream: a held stream whose place is a member's node, for whose name it waits if it must.
+// A memberStream is one Join stream. Its place is a member's node, for whose name it waits if it must.
 type memberStream struct {
-	*heldStream[*recipes.Membership, *membershipv1.JoinResponse]
+	*held[*recipes.Membership, *membershipv1.JoinResponse]
 
 	params joinParams
 	group  recipes.Group
@@ -59,23 +58,24 @@ type memberStream struct {
 func (m *membershipService) Join(
 	request *membershipv1.JoinRequest, stream grpc.ServerStreamingServer[membershipv1.JoinResponse],
 ) error {
-	params, err := parseJoin(request)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	j := &memberStream{heldStream: newHeldStream[*recipes.Membership](m.services, stream), params: params, group: m.group(params.group)}
-	return j.run(stream.Context(), j.memberRecipe())
+	return serve(request, stream, m.join)
 }
 
-func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
-	return heldRecipe[*membershipv1.JoinResponse]{
+func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*membershipv1.JoinResponse]) (holder, error) {
+	params, err := parseJoin(request)
+	if err != nil {
+		return nil, err
+	}
+	j := &memberStream{params: params, group: m.group(params.group)}
+	j.held = newHeld(m.services, on, j.memberRecipe())
+	return j.held, nil
+}
+
+func (j *memberStream) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
+	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
-		awaitTurn: j.awaitTurn, early: true, begin: j.begin, look: j.look,
-		removed: recipes.ErrRemoved,
-		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
+		steps: j, early: true, removed: recipes.ErrRemoved,
+		end: func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 	}
 }
 
@@ -102,7 +102,7 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 		join := func(about recipes.About) (*recipes.Membership, error) { return j.join(ctx, about) }
 		err := j.take(ctx, j.rejoinOr(first(j.rejoin), join))
 		if err == nil {
-			_, err = await(ctx, j.heldStream, func(ctx context.Context) (struct{}, error) {
+			_, err = await(ctx, j.held, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, j.lease.session.Prove(ctx)
 			})
 			return err
@@ -111,7 +111,7 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 			return recipes.ErrRemoved
 		}
 		if errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects() {
-			_, err = await(ctx, j.heldStream, j.awaitName)
+			_, err = await(ctx, j.held, j.awaitName)
 			err = j.outwait(ctx, err)
 		}
 		if err != nil {
@@ -154,7 +154,7 @@ func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeS
 	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place, j.guards)
 	j.known = j.about().Metadata
 	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{changed: after(0)}
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{changed: recipes.Given()}
 }
 
 // look asks what has become of the member's node.

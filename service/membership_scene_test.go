@@ -111,7 +111,7 @@ func (s *scene) awaitInside(want string) {
 			return
 		}
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 			s.t.Fatalf("in the group are %q, not %q", s.inside(), want)
 		}

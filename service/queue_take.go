@@ -6,61 +6,53 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A deliveryStream is one Take stream: a held stream whose place is one among those who wait for items, and then that of a delivery.
+// A deliveryStream is one Take stream. Its place is one among those who wait for items, and then that of a delivery.
 type deliveryStream struct {
-	*heldStream[*recipes.Delivery, *queuev1.TakeResponse]
+	*held[*recipes.Delivery, *queuev1.TakeResponse]
 
 	name  name
 	queue recipes.Queue
-	wait  *wait
 
 	once     bool // it does not wait at all
 	caughtUp bool // the reader has, for that
 
 	delivered recipes.Taker
-	hold      *hold
 }
 
 // Take tells whoever is one too many among those who wait so before a session is opened for it.
 func (q *queueService) Take(request *queuev1.TakeRequest, stream grpc.ServerStreamingServer[queuev1.TakeResponse]) error {
+	return serve(request, stream, q.take)
+}
+
+func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeResponse]) (holder, error) {
 	asked, err := parseQueue(request.GetName())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	params, err := parseHeld(request)
 	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
+		return nil, err
 	}
 	of := resource{kindQueue, asked.text}
-	entered, err := q.services.waiters.enter(stream.Context(), of)
+	waits, err := q.services.waiters.enter(on.goesOn(), of)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d := &deliveryStream{
-		heldStream: newHeldStream[*recipes.Delivery](q.services, stream), name: asked, queue: q.queue(asked), wait: entered,
-		once: params.wait != nil && *params.wait == 0,
-	}
+	d := &deliveryStream{name: asked, queue: q.queue(asked), once: params.wait != nil && *params.wait == 0}
 	if d.once {
 		params.wait = nil
 	}
-	defer d.wait.leave()
-	return d.run(stream.Context(), heldRecipe[*queuev1.TakeResponse]{
-		heldParams: params, heldWords: takeWords, resource: of, again: d.again,
-		awaitTurn: d.awaitTurn, begin: d.begin, look: d.look,
-		removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
-		end:  func(why error) { d.services.endHold(d.hold, why) },
-		gone: func() { d.services.forgoHold(d.hold) },
+	d.held = newHeld(q.services, on, heldRecipe[*recipes.Delivery, *queuev1.TakeResponse]{
+		heldParams: params, heldWords: takeWords, resource: of, wait: waits, waitsFor: "for an item", again: d.again,
+		steps: d, removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
 	})
+	return d.held, nil
 }
 
 var takeWords = heldWords[*queuev1.TakeResponse]{
@@ -85,13 +77,6 @@ func (d *deliveryStream) again(leaving bool) error {
 
 // awaitTurn takes a place and returns when an item is delivered.
 func (d *deliveryStream) awaitTurn(ctx context.Context) error {
-	defer d.wait.leave()
-	ctx, span := tracerOf(ctx).Start(ctx, "wait for an item")
-	defer span.End()
-	d.services.options.Events.WaitBegun(d.waitsFor())
-	defer func() {
-		d.services.options.Events.WaitEnded(d.waitsFor(), d.name.text, d.delivered.Delivered, time.Since(d.began))
-	}()
 	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) {
 		return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
 	})
@@ -104,7 +89,7 @@ func (d *deliveryStream) awaitTurn(ctx context.Context) error {
 
 // lookAtQueue has an item delivered if there is one. Otherwise it tells the caller how it stands and returns when it is worth to look again.
 func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queuev1.TakeResponse]) error {
-	turn, err := await(ctx, d.heldStream, d.place.Look)
+	turn, err := await(ctx, d.held, d.place.Look)
 	switch {
 	case err != nil:
 		return err
@@ -113,11 +98,11 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 	case turn.Delivered:
 		d.delivered = turn
 		return nil
-	case isClosed(turn.Changed):
+	case turn.Changed.IsGiven():
 		return nil
 	case d.once && !d.caughtUp: // what the reader shows may be late
 		d.caughtUp = true
-		_, err := await(ctx, d.heldStream, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.services.ensemble.CatchUp(ctx) })
+		_, err := await(ctx, d.held, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.services.ensemble.CatchUp(ctx) })
 		return err
 	case d.once:
 		if item, err := d.mayGetItem(ctx, turn); err != nil || !item {
@@ -130,7 +115,7 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 		due = after(min(time.Until(turn.Due), lookAgain) + time.Millisecond)
 	}
 	telling := news.due(rank)
-	err = d.pause(ctx, wakers{telling, turn.Changed, turn.Marked, due})
+	err = d.pause(ctx, wakers{telling, turn.Changed.Done(), turn.Marked.Done(), due})
 	if err == nil && isClosed(telling) {
 		queued := &holdv1.Queued{Position: int32(turn.Position)}
 		news.tell(rank, queued, func() *queuev1.TakeResponse {
@@ -145,7 +130,7 @@ const lookAgain = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
 func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) (bool, error) {
-	state, err := await(ctx, d.heldStream, func(ctx context.Context) (recipes.QueueState, error) {
+	state, err := await(ctx, d.held, func(ctx context.Context) (recipes.QueueState, error) {
 		return d.queue.State(ctx, d.services.ensemble)
 	})
 	return turn.Position > 0 && turn.Position <= state.Items-state.Taken-state.Delayed, err
@@ -153,9 +138,10 @@ func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) (bo
 
 // begin makes a hold of the delivery, and lets the next of those who wait have its turn.
 func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, nodeState) {
-	d.hold = &hold{name: d.name, token: d.place.Token, place: d.place.Guard(), done: newLatch()}
-	d.hold.finish = func(ctx context.Context) error { return d.place.Done(ctx, d.services.ensemble) }
-	id := d.beginHold(d.hold)
+	id := d.beginHold(&hold{
+		name: d.name, token: d.place.Token, place: d.place.Guard(), done: newLatch(),
+		finish: func(ctx context.Context) error { return d.place.Done(ctx, d.services.ensemble) },
+	})
 	go d.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	delivered := &queuev1.Delivered{HoldId: id, FencingToken: d.place.Token, Values: d.place.Values, Deliveries: int32(d.place.Times)}
 	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Delivered{Delivered: delivered}}, d.asks(d.delivered.Asked, d.delivered.Changed)

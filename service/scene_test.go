@@ -421,7 +421,7 @@ func (s *scene) awaitContenders(lock string, count int) {
 			return
 		}
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 			s.t.Fatalf("lock %s has %d contenders, not %d", lock, s.contenders(lock), count)
 		}

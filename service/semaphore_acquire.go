@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
@@ -41,45 +39,37 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 	return params, err
 }
 
-// A permitsStream is one Acquire stream: a held stream whose place is one in the semaphore's queue, and then its permits.
+// A permitsStream is one Acquire stream. Its place is one in the semaphore's queue, and then its permits.
 type permitsStream struct {
-	*heldStream[*recipes.Permits, *semaphorev1.AcquireResponse]
+	*held[*recipes.Permits, *semaphorev1.AcquireResponse]
 
 	params    permitsParams
 	semaphore recipes.Semaphore
-	wait      *wait
 
 	granted recipes.PermitsTurn
-	hold    *hold
 }
 
 // Acquire tells whoever is one too many for the semaphore's queue so before a session is opened for it.
-func (m *semaphoreService) Acquire(
-	request *semaphorev1.AcquireRequest, stream grpc.ServerStreamingServer[semaphorev1.AcquireResponse],
-) error {
+func (m *semaphoreService) Acquire(request *semaphorev1.AcquireRequest, stream grpc.ServerStreamingServer[semaphorev1.AcquireResponse]) error {
+	return serve(request, stream, m.acquire)
+}
+
+func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[*semaphorev1.AcquireResponse]) (holder, error) {
 	params, err := parsePermits(request)
 	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
+		return nil, err
 	}
 	of := resource{kindSemaphore, params.name.text}
-	entered, err := m.services.waiters.enter(stream.Context(), of)
+	waits, err := m.services.waiters.enter(on.goesOn(), of)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p := &permitsStream{
-		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name), wait: entered,
-	}
-	defer p.wait.leave()
-	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{
-		heldParams: params.heldParams, heldWords: permitsWords, resource: of,
-		awaitTurn: p.awaitTurn, begin: p.begin, look: p.look,
-		removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
-		end:  func(why error) { p.services.endHold(p.hold, why) },
-		gone: func() { p.services.forgoHold(p.hold) },
+	p := &permitsStream{params: params, semaphore: m.semaphore(params.name)}
+	p.held = newHeld(m.services, on, heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
+		heldParams: params.heldParams, heldWords: permitsWords, resource: of, wait: waits, waitsFor: "for permits",
+		steps: p, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
 	})
+	return p.held, nil
 }
 
 var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
@@ -96,13 +86,6 @@ var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
 
 // awaitTurn takes a place and returns when the permits are granted.
 func (p *permitsStream) awaitTurn(ctx context.Context) error {
-	defer p.wait.leave()
-	ctx, span := tracerOf(ctx).Start(ctx, "wait for permits")
-	defer span.End()
-	p.services.options.Events.WaitBegun(p.waitsFor())
-	defer func() {
-		p.services.options.Events.WaitEnded(p.waitsFor(), p.params.name.text, p.granted.Granted, time.Since(p.began))
-	}()
 	if err := p.lookAtLimit(ctx); err != nil {
 		return err
 	}
@@ -125,7 +108,7 @@ func (p *permitsStream) lookAtLimit(ctx context.Context) error {
 	if p.claim != fresh {
 		return nil
 	}
-	limit, err := await(ctx, p.heldStream, func(ctx context.Context) (limit int, err error) {
+	limit, err := await(ctx, p.held, func(ctx context.Context) (limit int, err error) {
 		limit, _, err = p.semaphore.Admit(ctx, p.services.ensemble, p.params.count)
 		return limit, err
 	})
@@ -148,7 +131,7 @@ func (p *permitsStream) tooMany(limit int) error {
 // lookAtQueue asks whether the permits can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
 // is worth to look again.
 func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaphorev1.AcquireResponse]) error {
-	turn, err := await(ctx, p.heldStream, p.place.Look)
+	turn, err := await(ctx, p.held, p.place.Look)
 	resumed := p.claim.held()
 	switch {
 	case errors.Is(err, recipes.ErrTooManyPermits) && !resumed:
@@ -162,7 +145,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	case turn.Granted:
 		p.granted = turn
 		return nil
-	case isClosed(turn.Changed):
+	case turn.Changed.IsGiven():
 		return nil
 	case resumed:
 		return errLockBroken
@@ -175,7 +158,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	rank := turn.Position + 1
 	for {
 		due := news.due(rank)
-		err := p.pause(ctx, wakers{turn.Changed, turn.Marked, turn.Resized, due})
+		err := p.pause(ctx, wakers{turn.Changed.Done(), turn.Marked.Done(), turn.Resized.Done(), due})
 		if err != nil || !isClosed(due) {
 			return err
 		}
@@ -192,7 +175,7 @@ func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTur
 	if turn.Position == 0 {
 		return errSemaphoreFull
 	}
-	hasRoom, err := await(ctx, p.heldStream, func(ctx context.Context) (bool, error) {
+	hasRoom, err := await(ctx, p.held, func(ctx context.Context) (bool, error) {
 		return p.semaphore.HasRoom(ctx, p.services.ensemble, p.params.count)
 	})
 	if err == nil && !hasRoom {
@@ -203,8 +186,7 @@ func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTur
 
 // begin makes a hold of the permits, and lets the next in the queue have its turn.
 func (p *permitsStream) begin(ctx context.Context) (*semaphorev1.AcquireResponse, nodeState) {
-	p.hold = &hold{name: p.params.name, token: p.place.Token}
-	id := p.beginHold(p.hold)
+	id := p.beginHold(&hold{name: p.params.name, token: p.place.Token})
 	go p.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	granted := &semaphorev1.Granted{HoldId: id, Token: p.place.Token}
 	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Granted{Granted: granted}},

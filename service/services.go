@@ -1,12 +1,12 @@
 // Package service is what the RPCs do: names, requests, replies and statuses. Each rpc parses its request, gets the lease's
 // session, runs a recipe and replies. What stands around them is package server's.
 //
-// Every long-lived stream is one goroutine in one select. What may block runs beside it: questions to the ensemble as
-// calls, messages to the caller in an outbox. So no slow ensemble and no slow reader keeps a stream from ending in
-// time.
+// What is held lives by events: whatever brings one does what follows, one after the other (inbox), and waits for nothing.
+// What may block runs beside that: questions to the ensemble as calls, messages to the caller in an outbox. So no slow
+// ensemble and no slow reader keeps anything from ending in time.
 //
-// Ends come before hand-overs: a handler first zeroes what Check answers (settle), then returns its status, and only
-// what it gave to caller.AfterStatus lets go of anything in the ensemble.
+// Ends come before hand-overs: a request first zeroes what Check answers (settle), then tells its end, and only when
+// that was handed to the transport, and no caller counts on it, lets go of anything in the ensemble (giveUp).
 package service
 
 import (
@@ -254,7 +254,7 @@ type waiterLimit struct {
 	waiting map[resource]int
 }
 
-// A wait is a caller's for all of these. Whoever enters leaves, once or more.
+// A wait is a caller's for all of these. Whoever enters leaves, once or more; one of none does nothing.
 type wait struct {
 	limit *waiterLimit
 	all   []resource
@@ -262,9 +262,9 @@ type wait struct {
 }
 
 // enter enters for each or for none. Who stood there before the sidecar was started is not refused.
-func (c *waiterLimit) enter(ctx context.Context, all ...resource) (*wait, error) {
+func (c *waiterLimit) enter(goesOn bool, all ...resource) (*wait, error) {
 	most := c.most
-	if claimOf(ctx).goesOn() {
+	if goesOn {
 		most = math.MaxInt
 	}
 	c.mu.Lock()
@@ -280,6 +280,9 @@ func (c *waiterLimit) enter(ctx context.Context, all ...resource) (*wait, error)
 }
 
 func (w *wait) leave() {
+	if w == nil {
+		return
+	}
 	w.once.Do(func() {
 		w.limit.mu.Lock()
 		defer w.limit.mu.Unlock()

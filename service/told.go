@@ -37,8 +37,7 @@ func (l *latch) close() {
 	})
 }
 
-func (s *heldStream[P, M]) tellConnectivity() {
-	suspended := s.connectivity.suspended
+func (s *held[P, M]) tellConnectivity(suspended bool) {
 	s.tell(topicConnectivity, func() M {
 		if suspended {
 			return s.recipe.suspendedFor(s.remaining())
@@ -48,7 +47,7 @@ func (s *heldStream[P, M]) tellConnectivity() {
 }
 
 // tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
-func (s *heldStream[P, M]) tell(about outbox.Topic, compose func() M) {
+func (s *held[P, M]) tell(about outbox.Topic, compose func() M) {
 	s.box.Put(about, func() (M, bool) {
 		event := compose()
 		return event, s.mayTell()
@@ -56,13 +55,13 @@ func (s *heldStream[P, M]) tell(about outbox.Topic, compose func() M) {
 }
 
 // remaining is for how long the hold is valid, noted as told to the stream's caller.
-func (s *heldStream[P, M]) remaining() time.Duration {
+func (s *held[P, M]) remaining() time.Duration {
 	remaining := s.lease.validFor()
 	s.lease.drive.tell(s.id, s.caller, remaining)
 	return remaining
 }
 
 // mayTell says whether the hold is the caller's still.
-func (s *heldStream[P, M]) mayTell() bool {
+func (s *held[P, M]) mayTell() bool {
 	return s.lease.validFor() > 0 && s.lease.drive.tell(s.id, s.caller, 0)
 }

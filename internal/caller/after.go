@@ -27,12 +27,8 @@ func (l *laterList) run() {
 	l.functions = nil // a context may be remembered for longer
 }
 
-// Inner is the context of a call that comes inside of another one's stream, and that tells its end there. afterStatus runs what was
-// given to AfterStatus; it must be called once that end has been handed to the transport.
-func Inner(ctx context.Context) (inner context.Context, afterStatus func()) {
-	later := new(laterList)
-	return context.WithValue(numbered(ctx, CallOf(ctx).number), laterKey{}, later), later.run
-}
+// Within is the context of a call that comes inside of another one's stream.
+func Within(ctx context.Context) context.Context { return numbered(ctx, CallOf(ctx).number) }
 
 // StatsHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine
 // that ran the handler, after WriteStatus.

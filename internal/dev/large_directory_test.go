@@ -72,7 +72,7 @@ func TestADirectoryThatIsTooLargeToListFailsWhoeverListsItAlone(t *testing.T) {
 	}
 	askers.Wait()
 	select {
-	case <-changed:
+	case <-changed.Done():
 		t.Error("what another caller watches is watched no longer")
 	default:
 	}

@@ -18,7 +18,8 @@ const (
 )
 
 // An Outbox holds at most one unsent message of each topic, and composes it when its turn has come, so that a duration in it counts
-// from then. Its goroutine exists only while there is something to send; the stream's end frees it, and Wait waits for it.
+// from then. Its goroutine exists only while there is something to send, or was lately where it Lingers; the stream's end frees it, and Wait
+// waits for it.
 type Outbox[M any] struct {
 	send func(M) error
 	slow func() // ends the stream, of which a message could not be sent for too long
@@ -28,6 +29,12 @@ type Outbox[M any] struct {
 	sending bool
 	ended   bool          // nothing is put any more
 	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
+
+	linger  *time.Timer // bounds how long what sends rests until there is more; nil if it does not
+	pause   time.Duration
+	resting bool
+	more    chan struct{} // wakes it
+	late    *time.Timer   // of what is being sent
 
 	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
 	silence   *time.Timer
@@ -43,6 +50,13 @@ type letter[M any] struct {
 // New makes an outbox. It calls slow once a caller has kept a message waiting for ten seconds: slow must end the stream.
 func New[M any](send func(M) error, slow func()) *Outbox[M] {
 	return &Outbox[M]{send: send, slow: slow}
+}
+
+// Linger has what sends wait for so long for more to send before it ends, for streams that many messages come over, one after the other: a fresh
+// goroutine would have to grow its stack for each. Call it before anything is put.
+func (o *Outbox[M]) Linger(pause time.Duration) {
+	o.pause, o.linger, o.more = pause, time.NewTimer(pause), make(chan struct{}, 1)
+	o.linger.Stop()
 }
 
 // KeepAlive has a message sent at once, and again whenever none was sent for so long. Call it before anything is put.
@@ -81,6 +95,15 @@ func (o *Outbox[M]) addLocked(added letter[M]) {
 		o.sending, o.idle = true, make(chan struct{})
 		go o.deliver(o.idle)
 	}
+	o.wakeLocked()
+}
+
+// wakeLocked wakes what sends, if it rests.
+func (o *Outbox[M]) wakeLocked() {
+	if o.resting {
+		o.resting = false
+		o.more <- struct{}{}
+	}
 }
 
 // Unsent is how many messages wait.
@@ -110,18 +133,44 @@ func (o *Outbox[M]) deliver(idle chan<- struct{}) {
 func (o *Outbox[M]) next() (first letter[M], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.letters) == 0 {
-		o.sending = false
-		return first, false
+	for more := true; len(o.letters) == 0; more = o.restLocked() {
+		if !more || o.linger == nil || o.ended {
+			o.sending = false
+			return first, false
+		}
 	}
 	first = o.letters[0]
 	o.letters = append(o.letters[:0], o.letters[1:]...)
 	return first, true
 }
 
+// restLocked waits for more to send, and says whether there may be some.
+func (o *Outbox[M]) restLocked() (more bool) {
+	o.resting = true
+	o.linger.Reset(o.pause)
+	o.mu.Unlock()
+	select {
+	case <-o.more:
+		o.linger.Stop()
+		more = true
+	case <-o.linger.C:
+	}
+	o.mu.Lock()
+	if !more && !o.resting { // it was woken meanwhile
+		<-o.more
+		more = true
+	}
+	o.resting = false
+	return more
+}
+
 func (o *Outbox[M]) post(message M) error {
-	late := time.AfterFunc(unsentTooLong, o.slow)
-	defer late.Stop()
+	if o.late == nil {
+		o.late = time.AfterFunc(unsentTooLong, o.slow)
+	} else {
+		o.late.Reset(unsentTooLong)
+	}
+	defer o.late.Stop()
 	err := o.send(message)
 	if o.silence != nil {
 		o.silence.Reset(o.keepalive)
@@ -134,6 +183,7 @@ func (o *Outbox[M]) Wait() {
 	o.mu.Lock()
 	idle := o.idle
 	o.ended = true
+	o.wakeLocked()
 	o.mu.Unlock()
 	if idle != nil {
 		<-idle

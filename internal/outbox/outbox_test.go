@@ -120,3 +120,29 @@ func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
 		expect.Same(t, "sent", reader.seen, "[hello hello]")
 	})
 }
+
+// What lingers sends what comes soon without another goroutine, and ends with the stream or when nothing comes.
+func TestAnOutboxThatLingersEndsWhenNothingComes(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []bool{true, false} {
+		bubble.Test(t, func(t *testing.T) {
+			var sent []string
+			box := outbox.New(func(message string) error {
+				sent = append(sent, message)
+				return nil
+			}, patient)
+			box.Linger(time.Second)
+			for _, pause := range []time.Duration{time.Second / 2, 999 * time.Millisecond, time.Second, 5 * time.Second} {
+				box.Put(place, says(fmt.Sprint("before ", pause)))
+				<-time.After(pause)
+			}
+			expect.Same(t, "sent", sent, "[before 500ms before 999ms before 1s before 5s]")
+			began := time.Now()
+			if waits { // otherwise nothing is left that would be waited for
+				box.Put(place, says("last"))
+				box.Wait()
+			}
+			expect.Same(t, "waited", time.Since(began), time.Duration(0))
+		})
+	}
+}

@@ -47,7 +47,7 @@ func (k *Keeper) Run(ctx context.Context, tree recipes.Tree) {
 		}
 		select {
 		case <-again:
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -74,6 +74,9 @@ func (k *Keeper) Admit(ctx context.Context, tree recipes.Tree, changes ...recipe
 	}
 	return nil
 }
+
+// IsNear says whether changes would exceed a quota, as far as is known. It waits for nothing.
+func (k *Keeper) IsNear(changes ...recipes.Change) bool { return k != nil && len(k.near(changes)) > 0 }
 
 // near are the paths whose quotas changes would exceed, as far as is known.
 func (k *Keeper) near(changes []recipes.Change) (paths []string) {

@@ -43,7 +43,7 @@ func (s *Session) Seen(place string, version int32) { s.saw(place, version, 0) }
 
 // WatchOwn implements recipes.Session. Somebody may write so often that no heartbeat finds what was seen just before: then the
 // reader catches up first, and what it shows is a barrier itself.
-func (s *Session) WatchOwn(ctx context.Context, place string) (recipes.Node, <-chan struct{}, func(), error) {
+func (s *Session) WatchOwn(ctx context.Context, place string) (recipes.Node, *recipes.Signal, func(), error) {
 	var since instant
 	if s.isInDoubt(place) {
 		since = s.now()
@@ -135,7 +135,7 @@ type check struct {
 	place   string
 	version int32
 	seen    *placeBarrier
-	gone    chan struct{}
+	gone    *recipes.Signal
 }
 
 // A checkList is what one heartbeat asks of places.

@@ -97,28 +97,49 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 	if err != nil {
 		return none, fmt.Errorf("%w: %w", errUnsent, err)
 	}
-	began, sent := time.Now(), s.now()
+	made := s.begun(ctx, operation, generation)
 	value, err := request(s.conn)
-	if transactions[operation] && isCommitted(err) {
-		s.committed(generation, sent)
-	}
-	expired := errors.Is(err, zk.ErrSessionExpired)
-	err = translated(err)
-	if err != nil && (operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
-		s.doubtful.Store(true)
-	}
-	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
-	if errors.Is(err, recipes.ErrDenied) && operation != "check" { // a check asks about the root, and takes a refusal for an answer
-		s.client.config.Denied()
-	}
-	if expired {
-		s.lose(errExpired)
-		return none, s.Err()
-	}
+	err = made.answered(err)
 	if errors.Is(err, recipes.ErrOutcomeUnknown) {
 		s.rest(lostRequestPause)
 	}
 	return value, err
+}
+
+// A request is one that was sent, or is about to be.
+type request struct {
+	ctx        context.Context //nolint:containedctx // says on whose behalf
+	session    *Session
+	operation  string
+	generation int // of the connection
+	began      time.Time
+	sent       instant
+}
+
+func (s *Session) begun(ctx context.Context, operation string, generation int) request {
+	return request{ctx: ctx, session: s, operation: operation, generation: generation, began: time.Now(), sent: s.now()}
+}
+
+// answered takes in how the request has ended, and returns what that means. It waits for nothing.
+func (r request) answered(err error) error {
+	s := r.session
+	if transactions[r.operation] && isCommitted(err) {
+		s.committed(r.generation, r.sent)
+	}
+	expired := errors.Is(err, zk.ErrSessionExpired)
+	err = translated(err)
+	if err != nil && (r.operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
+		s.doubtful.Store(true)
+	}
+	s.client.config.Observe(r.ctx, r.operation, time.Since(r.began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
+	if errors.Is(err, recipes.ErrDenied) && r.operation != "check" { // a check asks about the root, and takes a refusal for an answer
+		s.client.config.Denied()
+	}
+	if expired {
+		s.lose(errExpired)
+		return s.Err()
+	}
+	return err
 }
 
 // transactions are the operations that a quorum commits before they are answered.

@@ -148,7 +148,7 @@ func (g ground) awaitGone(path string) {
 		}
 		g.must(err)
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 			g.Fatalf("%s is still there", path)
 		}

@@ -168,7 +168,7 @@ func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 		}
 		o.expect(group, fmt.Sprintf("m 2 %x", s.id))
 		select {
-		case <-gone:
+		case <-gone.Done():
 			t.Fatalf("round %d: gone", round)
 		default:
 		}

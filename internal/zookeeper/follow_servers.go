@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // proofTime is how long a server may take to prove that it belongs to the ensemble.
@@ -35,7 +37,7 @@ func (c *Client) followServers(ctx context.Context) {
 			continue
 		}
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-c.servers.doubts:
 		case <-ctx.Done():
 		}
@@ -70,7 +72,7 @@ const triesUntold = 3
 
 // proveServers has the servers that are listed prove that they belong to the ensemble. It goes on with those that have not until the list
 // changes: a server may be listed before it runs.
-func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
+func (c *Client) proveServers(ctx context.Context, changed *recipes.Signal) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for tries := 0; ctx.Err() == nil; tries++ {
@@ -92,7 +94,7 @@ func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
 		timer := time.NewTimer(time.Second<<min(tries, 5) + c.upTo(time.Second))
 		select {
 		case <-timer.C:
-		case <-changed:
+		case <-changed.Done():
 			cancel()
 		case <-c.servers.doubts:
 		case <-ctx.Done():

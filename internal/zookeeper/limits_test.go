@@ -68,7 +68,7 @@ func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 		if _, err := config.Put(t.Context(), c, "key", value, recipes.Precondition{}); err != nil {
 			t.Fatalf("put %d: %v", i, err)
 		}
-		await(t, "the change", patience, changed)
+		await(t, "the change", patience, changed.Done())
 		if err := c.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ var _ recipes.MemberSession = (*Session)(nil)
 // Create makes an ephemeral node of that very name; see recipes.MemberSession.
 func (s *Session) Create(
 	ctx context.Context, member string, data []byte, guards ...recipes.Guard,
-) (recipes.Node, <-chan struct{}, error) {
+) (recipes.Node, *recipes.Signal, error) {
 	if err := fits(member, data, guards...); err != nil {
 		return recipes.Node{}, nil, err
 	}

@@ -27,7 +27,7 @@ var memberContract = []clause{
 			g.Errorf("afterwards: %+v, %v", again, err)
 		}
 		select {
-		case <-gone:
+		case <-gone.Done():
 			g.Error("gone, as if somebody else had deleted it")
 		default:
 		}
@@ -83,7 +83,7 @@ var memberContract = []clause{
 		_, gone, err := s.Create(g.Context(), g.at("a"), []byte("mine"))
 		g.must(err)
 		g.commit(recipes.Delete(g.at("a"), -1))
-		await(g.T, "gone", 10*time.Second, gone)
+		await(g.T, "gone", 10*time.Second, gone.Done())
 		theirs, _, err := other.Create(g.Context(), g.at("a"), []byte("theirs"))
 		g.must(err)
 		if _, err := s.Update(g.Context(), g.at("a"), []byte("x"), theirs.Version); !errors.Is(err, recipes.ErrNoNode) {

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"path"
@@ -45,7 +46,13 @@ type batch struct {
 	requests []ownRequest
 	known    int64        // the newest state that was known when they were sent
 	left     atomic.Int32 // requests without an answer
-	answered chan struct{}
+	answered func()       // called then, by whoever has taken the last one; it waits for nothing
+}
+
+func newBatch(answered func(), requests ...ownRequest) *batch {
+	b := &batch{requests: requests, answered: answered}
+	b.left.Store(int32(len(requests)))
+	return b
 }
 
 // size is how long the requests are, with what stands before each.
@@ -60,7 +67,7 @@ func (b *batch) size() (sum int) {
 func (b *batch) take(request *ownRequest, answer []byte, err error) {
 	request.answer, request.err = answer, err
 	if b.left.Add(-1) == 0 {
-		close(b.answered)
+		b.answered()
 	}
 }
 
@@ -68,6 +75,39 @@ func (b *batch) take(request *ownRequest, answer []byte, err error) {
 func (w *wire) send(b *batch) bool {
 	w.writing <- struct{}{}
 	defer func() { <-w.writing }()
+	return w.sendNext(b)
+}
+
+// sendAtOnce is send for those who must not wait: it writes only what the kernel certainly takes, which is little while little is unanswered.
+func (w *wire) sendAtOnce(b *batch) bool {
+	select {
+	case w.writing <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-w.writing }()
+	return w.hasRoomFor(b) && w.sendNext(b)
+}
+
+// mostUnanswered is how many bytes of our own requests may be on their way when one more is written by somebody who must not wait. A socket's
+// buffer takes more.
+const mostUnanswered = 8 << 10
+
+func (w *wire) hasRoomFor(b *batch) bool {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	sum := b.size()
+	for i := range w.asked {
+		sum += frameLength + headerBytes
+		if own := w.asked[i].own; own != nil {
+			sum += len(own.body)
+		}
+	}
+	return sum <= mostUnanswered
+}
+
+// sendNext writes a batch. Nobody else writes meanwhile.
+func (w *wire) sendNext(b *batch) bool {
 	withdrawn := b.requests[0].unless != nil && b.requests[0].unless.Load()
 	if withdrawn || w.session.fenced.Load() || !w.welcomed.Load() {
 		return false
@@ -184,22 +224,42 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	s.mu.Lock()
 	w, connected := s.wire, s.connected
 	s.mu.Unlock()
-	b := &batch{requests: requests, answered: make(chan struct{})}
-	b.left.Store(int32(len(requests)))
+	answered := make(chan struct{})
+	b := newBatch(func() { close(answered) }, requests...)
 	if !connected || !w.send(b) {
 		return nil, zk.ErrConnectionClosed
 	}
 	select {
-	case <-b.answered:
+	case <-answered:
 		return b.requests, b.requests[0].err
 	case <-s.over.Done(): // whose connection may take its time to close
 		return nil, zk.ErrConnectionClosed
 	}
 }
 
+// askAtOnce makes requests of our own without waiting for anything, and says whether it could. answered is called with what has come of them,
+// also if the connection ends, and passes on what that means.
+func (s *Session) askAtOnce(
+	ctx context.Context, operation string, answered func(answers []ownRequest, request request, err error), requests ...ownRequest,
+) bool {
+	s.mu.Lock()
+	w, generation, connected := s.wire, s.generation, s.connected && s.err == nil
+	s.mu.Unlock()
+	asked := s.begun(ctx, operation, generation)
+	return connected && w.sendAtOnce(newBatch(func() { answered(requests, asked, requests[0].err) }, requests...))
+}
+
 // createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately. Behind that it reads the
 // node beside.
 func (s *Session) createPlace(dir, prefix string, data []byte, beside []string) (made recipes.Enqueued, err error) {
+	requests, err := s.askOwn(s.placeRequests(dir, prefix, data, beside)...)
+	if err != nil {
+		return made, err
+	}
+	return placeIn(requests, dir+"/"+prefix)
+}
+
+func (s *Session) placeRequests(dir, prefix string, data []byte, beside []string) []ownRequest {
 	body := s.appendPlace(make([]byte, 0, 128+len(dir)+len(prefix)+len(data)), dir, prefix, data)
 	requests := append(make([]ownRequest, 0, 3), ownRequest{kind: opCreate2, body: body})
 	if s.client.crowded.check(dir) == nil {
@@ -208,14 +268,15 @@ func (s *Session) createPlace(dir, prefix string, data []byte, beside []string) 
 			requests = append(requests, ownRequest{kind: opGetData, body: append(appendText(nil, node), 0)})
 		}
 	}
-	requests, err = s.askOwn(requests...)
-	if err != nil {
-		return made, err
-	}
+	return requests
+}
+
+// placeIn is the place that was made, whose path begins like this.
+func placeIn(requests []ownRequest, prefix string) (made recipes.Enqueued, err error) {
 	created := jute.NewDecoder(requests[0].answer)
 	place := created.Text()
 	made.Name, made.Czxid = path.Base(place), created.Int64()
-	if created.Failed() || !strings.HasPrefix(place, dir+"/"+prefix) {
+	if created.Failed() || !strings.HasPrefix(place, prefix) {
 		return recipes.Enqueued{}, zk.ErrShortBuffer // as the library has it: the outcome is not known
 	}
 	if len(requests) > 1 && requests[1].err == nil {

@@ -21,10 +21,10 @@ type ownership struct {
 
 // An ownedNode is what a session knows of one of its ephemeral nodes.
 type ownedNode struct {
-	gone   chan struct{} // closed when somebody else deleted it; nil while it is being given up
-	size   int           // what it counts of the session's bytes
-	member bool          // somebody else may have made it since: Create's, not Enqueue's
-	number int           // how many it had made before
+	gone   *recipes.Signal // given when somebody else deleted it; nil while it is being given up
+	size   int             // what it counts of the session's bytes
+	member bool            // somebody else may have made it since: Create's, not Enqueue's
+	number int             // how many it had made before
 }
 
 // Owns says whether the node lives with this session.
@@ -59,10 +59,10 @@ func (s *Session) unreserve(size int) {
 }
 
 // own enters a place into the books; a member's name may be somebody else's later.
-func (s *Session) own(place string, size int, member bool) <-chan struct{} {
+func (s *Session) own(place string, size int, member bool) *recipes.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := make(chan struct{})
+	gone := &recipes.Signal{}
 	s.forget(place) // a member of that name that is being given up
 	s.places[place] = ownedNode{gone, size, member, s.owned}
 	s.owned++
@@ -80,6 +80,10 @@ func (s *Session) forget(place string) {
 // delete (an access control list was changed, say) is tried again until it goes or the session does.
 func (s *Session) release(place string, remove func() error) {
 	s.markReleased(place)
+	s.releaseMarked(place, remove)
+}
+
+func (s *Session) releaseMarked(place string, remove func() error) {
 	for refusals := 0; ; refusals++ {
 		err := remove()
 		if settled(err) {
@@ -128,10 +132,10 @@ func (s *Session) markReleased(place string) {
 }
 
 // placeGone tells that somebody else deleted a place. The lock is held.
-func (s *Session) placeGone(path string, gone chan struct{}) {
+func (s *Session) placeGone(path string, gone *recipes.Signal) {
 	if gone != nil && s.places[path].gone == gone {
 		s.uncover(path)
 		s.forget(path)
-		close(gone)
+		gone.Give()
 	}
 }

@@ -24,64 +24,160 @@ const (
 	sequenceSize = 11      // digits and sign
 )
 
+// A placing is a place that is being made.
+type placing struct {
+	*Session
+
+	ctx         context.Context //nolint:containedctx // says on whose behalf
+	dir, marker string
+	data        []byte
+	beside      []string
+
+	prefix   string  // of the name that the newest attempt gives it
+	sent     instant // when that was made
+	size     int     // that its path may have
+	creation recipes.Change
+}
+
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
-func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (recipes.Enqueued, error) {
-	prefix := placePrefix(marker)
-	size := len(dir) + 1 + len(prefix) + sequenceSize
-	if size > maxPathBytes || len(data) > maxPlaceData {
-		return recipes.Enqueued{}, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
+func (s *Session) Enqueue(
+	ctx context.Context, dir, marker string, data []byte, beside ...string,
+) (made recipes.Enqueued, err error) {
+	answered := make(chan struct{})
+	s.EnqueueThen(ctx, dir, marker, data, func(its recipes.Enqueued, failure error) {
+		made, err = its, failure
+		close(answered)
+	}, beside...)
+	<-answered
+	return made, err
+}
+
+// EnqueueThen is Enqueue for those who must not wait; see recipes.Session. What is unusual is found out in a goroutine of its own.
+func (s *Session) EnqueueThen(
+	ctx context.Context, dir, marker string, data []byte, then func(recipes.Enqueued, error), beside ...string,
+) {
+	p := &placing{Session: s, ctx: ctx, dir: dir, marker: marker, data: data, beside: beside, prefix: placePrefix(marker)}
+	if err := p.admit(); err != nil {
+		then(recipes.Enqueued{}, err)
+		return
 	}
-	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(dir+"/"+prefix, data)
-	if err := s.reserve(size); err != nil {
+	if s.client.quotas.IsNear(p.creation) {
+		go func() { then(p.enterWithin()) }()
+		return
+	}
+	p.ask()
+	answered := func(answers []ownRequest, request request, err error) {
+		var made recipes.Enqueued
+		if err == nil {
+			made, err = placeIn(answers, dir+"/"+p.prefix)
+		}
+		if err = request.answered(err); err != nil {
+			go func() { then(p.enter(p.tryAgain(err))) }()
+			return
+		}
+		made, unasked, _, err := p.conclude(made, nil)
+		then(p.enter(made, unasked, err))
+	}
+	if !s.askAtOnce(ctx, "create", answered, s.placeRequests(dir, p.prefix, data, beside)...) {
+		go func() { then(p.enter(p.create())) }()
+	}
+}
+
+// enterWithin makes the place if that is within its quotas.
+func (p *placing) enterWithin() (recipes.Enqueued, error) {
+	if err := p.client.reader.admitQuota(asker{ctx: p.ctx, session: p.Session}, p.creation); err != nil {
+		p.unreserve(p.size)
 		return recipes.Enqueued{}, err
 	}
-	if err := s.client.reader.admitQuota(asks, creation); err != nil {
-		s.unreserve(size)
+	p.ask()
+	return p.enter(p.create())
+}
+
+// admit makes room for the place, if there is some.
+func (p *placing) admit() error {
+	p.size, p.creation = len(p.dir)+1+len(p.prefix)+sequenceSize, recipes.Create(p.dir+"/"+p.prefix, p.data)
+	if p.size > maxPathBytes || len(p.data) > maxPlaceData {
+		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, p.size, len(p.data))
+	}
+	return p.reserve(p.size)
+}
+
+// enter has the place that was made be the session's. Nothing had been asked of it at unasked.
+func (p *placing) enter(made recipes.Enqueued, unasked instant, err error) (recipes.Enqueued, error) {
+	if err = p.client.reader.concluded(asker{ctx: p.ctx, session: p.Session}, err, p.creation); err != nil {
+		p.unreserve(p.size)
 		return recipes.Enqueued{}, err
 	}
-	made, unasked, err := s.create(ctx, dir, marker, data, beside)
-	if err = s.client.reader.concluded(asks, err, creation); err != nil {
-		s.unreserve(size)
-		return recipes.Enqueued{}, err
-	}
-	place := dir + "/" + made.Name
+	place := p.dir + "/" + made.Name
 	if made.Queue == nil {
-		s.client.reader.expect(ctx, place)
+		p.client.reader.expect(p.ctx, place)
 	}
-	made.Gone = s.own(place, size, false)
-	s.cover(place, 0, unasked)
+	made.Gone = p.own(place, p.size, false)
+	p.cover(place, 0, unasked)
 	return made, nil
 }
 
-// create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked. Each attempt has
-// a uuid of its own: somebody else may have deleted what an earlier one has made, and with the directory, which counts anew.
-func (s *Session) create(
-	ctx context.Context, dir, marker string, data []byte, beside []string,
-) (made recipes.Enqueued, unasked instant, err error) {
-	for {
-		sent, prefix := s.now(), placePrefix(marker)
-		s.tellPlace(trace.Asked, dir, prefix)
-		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data, beside) })
-		switch {
-		case err == nil:
-			if made.Queue != nil {
-				s.client.config.Observe(ctx, "getChildren", s.now().since(sent), false)
-			}
-			s.tellPlace(trace.Made, dir, made.Name)
-			return made, sent, nil
-		case errors.Is(err, recipes.ErrNoNode):
-			s.tellPlace(trace.Absent, dir, prefix)
-			if err := s.makeParents(ctx, dir); err != nil {
-				return recipes.Enqueued{}, 0, err
-			}
-		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			if name, unasked, err := s.find(ctx, dir, prefix); name != "" || err != nil {
-				return recipes.Enqueued{Name: name}, max(sent, unasked), err
-			}
-		default:
-			return recipes.Enqueued{}, 0, err
+// ask is what is told when an attempt begins.
+func (p *placing) ask() {
+	p.sent = p.now()
+	p.tellPlace(trace.Asked, p.dir, p.prefix)
+}
+
+// create makes the node, and finds out what became of it where a reply was lost. Each attempt has a uuid of its own: somebody else may have
+// deleted what an earlier one has made, and with the directory, which counts anew.
+func (p *placing) create() (made recipes.Enqueued, unasked instant, err error) {
+	for again := true; again; {
+		made, err = call(p.ctx, p.Session, "create", func(*zk.Conn) (recipes.Enqueued, error) {
+			return p.createPlace(p.dir, p.prefix, p.data, p.beside)
+		})
+		if made, unasked, again, err = p.conclude(made, err); again {
+			p.askAnew()
 		}
 	}
+	return made, unasked, err
+}
+
+// askAnew begins another attempt.
+func (p *placing) askAnew() {
+	p.prefix = placePrefix(p.marker)
+	p.ask()
+}
+
+// tryAgain goes on after an attempt that has failed so.
+func (p *placing) tryAgain(err error) (recipes.Enqueued, instant, error) {
+	switch {
+	case errors.Is(err, errThrottled): // nothing was done
+		p.rest(p.client.retryPause(0))
+		return p.create()
+	case errors.Is(err, recipes.ErrOutcomeUnknown):
+		p.rest(lostRequestPause)
+	}
+	made, unasked, again, err := p.conclude(recipes.Enqueued{}, err)
+	if !again {
+		return made, unasked, err
+	}
+	p.askAnew()
+	return p.create()
+}
+
+// conclude finds out what an attempt has come to, and whether there has to be another one. It waits for nothing unless there was an error.
+func (p *placing) conclude(made recipes.Enqueued, err error) (_ recipes.Enqueued, unasked instant, again bool, _ error) {
+	switch {
+	case err == nil:
+		if made.Queue != nil {
+			p.client.config.Observe(p.ctx, "getChildren", p.now().since(p.sent), false)
+		}
+		p.tellPlace(trace.Made, p.dir, made.Name)
+		return made, p.sent, false, nil
+	case errors.Is(err, recipes.ErrNoNode):
+		p.tellPlace(trace.Absent, p.dir, p.prefix)
+		err = p.makeParents(p.ctx, p.dir)
+		return recipes.Enqueued{}, 0, err == nil, err
+	case errors.Is(err, recipes.ErrOutcomeUnknown):
+		name, unasked, err := p.find(p.ctx, p.dir, p.prefix)
+		return recipes.Enqueued{Name: name}, max(p.sent, unasked), name == "" && err == nil, err
+	}
+	return recipes.Enqueued{}, 0, false, err
 }
 
 // tellPlace tells what has become of a place of which the name, or what it begins with, is this.
@@ -168,7 +264,30 @@ func (s *Session) flush(ctx context.Context) error {
 
 // Dequeue deletes a place; see recipes.Session.
 func (s *Session) Dequeue(ctx context.Context, place string) {
-	s.release(place, func() error { return s.delete(ctx, place) })
+	gone := make(chan struct{})
+	s.DequeueThen(ctx, place, func() { close(gone) })
+	<-gone
+}
+
+// DequeueThen is Dequeue for those who must not wait; see recipes.Session.
+func (s *Session) DequeueThen(ctx context.Context, place string, then func()) {
+	s.markReleased(place)
+	tryOn := func() {
+		s.releaseMarked(place, func() error { return s.delete(ctx, place) })
+		then()
+	}
+	answered := func(_ []ownRequest, request request, err error) {
+		if err = request.answered(err); !settled(err) {
+			go tryOn()
+			return
+		}
+		s.tellLeft(place, err)
+		s.forgetReleased(place)
+		then()
+	}
+	if !s.askAtOnce(ctx, "delete", answered, operation{kind: opDelete, path: place, number: anyVersion}.request()) {
+		go tryOn()
+	}
 }
 
 // delete deletes a place, once or, where replies are lost, until it is certain what became of it. The name holds a uuid, so that

@@ -212,7 +212,7 @@ func (r *reader) expect(ctx context.Context, path string) {
 
 type watchedNode struct {
 	node    recipes.Node
-	changed <-chan struct{}
+	changed *recipes.Signal
 }
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the

@@ -189,6 +189,7 @@ func (s *Session) lose(err error) {
 	}
 	s.mu.Unlock()
 	if w != nil {
+		w.abandon() // before the connection is closed, which may take its time
 		w.drop()
 	}
 	if !s.brief && !errors.Is(err, errClosed) {

@@ -221,6 +221,20 @@ func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []
 	return p.Session.Enqueue(ctx, dir, marker, data, beside...)
 }
 
+// EnqueueThen implements recipes.Session.
+func (p *PooledSession) EnqueueThen(
+	ctx context.Context, dir, marker string, data []byte, then func(recipes.Enqueued, error), beside ...string,
+) {
+	if err := p.enter(); err != nil {
+		then(recipes.Enqueued{}, err)
+		return
+	}
+	p.Session.EnqueueThen(ctx, dir, marker, data, func(made recipes.Enqueued, err error) {
+		p.leave()
+		then(made, err)
+	}, beside...)
+}
+
 // EnqueueAll implements recipes.Session.
 func (p *PooledSession) EnqueueAll(ctx context.Context, ends []recipes.QueueEnd, data []byte) ([]recipes.Enqueued, error) {
 	if err := p.enter(); err != nil {
@@ -237,10 +251,22 @@ func (p *PooledSession) Dequeue(ctx context.Context, place string) {
 	}
 }
 
+// DequeueThen implements recipes.Session.
+func (p *PooledSession) DequeueThen(ctx context.Context, place string, then func()) {
+	if p.enter() != nil {
+		context.AfterFunc(p.loan, then) // Close deletes it
+		return
+	}
+	p.Session.DequeueThen(ctx, place, func() {
+		p.leave()
+		then()
+	})
+}
+
 // Create implements recipes.MemberSession.
 func (p *PooledSession) Create(
 	ctx context.Context, member string, data []byte, guards ...recipes.Guard,
-) (recipes.Node, <-chan struct{}, error) {
+) (recipes.Node, *recipes.Signal, error) {
 	if err := p.enter(); err != nil {
 		return recipes.Node{}, nil, err
 	}
@@ -267,7 +293,7 @@ func (p *PooledSession) Delete(ctx context.Context, member string) {
 }
 
 // WatchOwn implements recipes.Session.
-func (p *PooledSession) WatchOwn(ctx context.Context, place string) (recipes.Node, <-chan struct{}, func(), error) {
+func (p *PooledSession) WatchOwn(ctx context.Context, place string) (recipes.Node, *recipes.Signal, func(), error) {
 	node, changed, seen, err := p.Session.WatchOwn(ctx, place)
 	return node, changed, func() { p.whileOpen(seen) }, err
 }

@@ -141,7 +141,7 @@ func (s *Session) listEphemerals() ([]string, error) {
 }
 
 // Adopt implements recipes.Adopter. Nothing newer than what Reattach has shown had been written when it began to look.
-func (s *Session) Adopt(standing recipes.Standing, named bool) (gone <-chan struct{}, err error) {
+func (s *Session) Adopt(standing recipes.Standing, named bool) (gone *recipes.Signal, err error) {
 	if err := s.reserve(len(standing.Path)); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestASession(t *testing.T) {
 			t.Fatalf("node %+v, %v", node, err)
 		}
 		s.Dequeue(t.Context(), path)
-		await(t, "the watch", 5*time.Second, changed)
+		await(t, "the watch", 5*time.Second, changed.Done())
 		if _, err := s.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("after Dequeue: %v", err)
 		}
@@ -119,7 +119,7 @@ func TestASession(t *testing.T) {
 		if _, err := c.Commit(t.Context(), recipes.Delete("/sidekeeper/broken/"+name, -1)); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "gone", 5*time.Second, gone)
+		await(t, "gone", 5*time.Second, gone.Done())
 	})
 	t.Run("refuses to own more bytes of paths than are safe", func(t *testing.T) {
 		small := newClient(t, e, func(c *Config) { c.EphemeralBytes = 500 })

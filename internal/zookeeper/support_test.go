@@ -170,7 +170,7 @@ func awaitGone(t *testing.T, tree recipes.Tree, path string) instant {
 			t.Fatalf("%s: %v", path, err)
 		}
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-ctx.Done():
 			t.Fatalf("%s: still there", path)
 		}

@@ -35,14 +35,14 @@ func (t tree) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // WatchChildren lists with a watch.
-func (t tree) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
+func (t tree) WatchChildren(ctx context.Context, path string) ([]string, *recipes.Signal, error) {
 	a, cancel := t.asker(ctx)
 	defer cancel()
 	w, err := ask(t.reader, a, func(v *view) (*watched, error) { return v.listed(a, path) })
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.names, w.changed, w.err
+	return w.names, &w.changed, w.err
 }
 
 // Get reads a node.
@@ -53,7 +53,7 @@ func (t tree) Get(ctx context.Context, path string) (recipes.Node, error) {
 }
 
 // Watch reads a node with a watch.
-func (t tree) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
+func (t tree) Watch(ctx context.Context, path string) (recipes.Node, *recipes.Signal, error) {
 	a, cancel := t.asker(ctx)
 	defer cancel()
 	w, err := ask(t.reader, a, func(v *view) (watchedNode, error) { return v.watch(a, path) })

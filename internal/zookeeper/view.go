@@ -15,8 +15,8 @@ import (
 
 // A watched is what one armed watch covers. It is shared by all who look at the same node while nothing has happened to it.
 type watched struct {
-	ready   chan struct{} // closed when the read that arms the watch has been answered
-	changed chan struct{} // closed when the watch fires or can be relied upon no longer
+	ready   chan struct{}  // closed when the read that arms the watch has been answered
+	changed recipes.Signal // given when the watch fires or can be relied upon no longer
 	fired   bool
 	told    []*recipes.Notices // told of the path then
 
@@ -94,7 +94,7 @@ func (v *view) fireAll() {
 func drop(watches map[string]*watched, path string) {
 	if w := watches[path]; w != nil && !w.fired {
 		w.fired = true
-		close(w.changed)
+		w.changed.Give()
 		delete(watches, path)
 		for _, notices := range w.told {
 			notices.Tell(path)
@@ -113,7 +113,7 @@ func (v *view) share(watches map[string]*watched, path string) (w *watched, arm 
 	if w := watches[path]; w != nil {
 		return w, false
 	}
-	w = &watched{ready: make(chan struct{}), changed: make(chan struct{})}
+	w = &watched{ready: make(chan struct{})}
 	watches[path] = w
 	return w, true
 }
@@ -196,7 +196,7 @@ func (v *view) watch(a asker, path string) (watchedNode, error) {
 	if err := a.wait(w.ready); err != nil {
 		return watchedNode{}, err
 	}
-	return watchedNode{w.now(), w.changed}, w.err
+	return watchedNode{w.now(), &w.changed}, w.err
 }
 
 // watched returns the watch on a node, armed or about to be.

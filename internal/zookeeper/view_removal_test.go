@@ -57,7 +57,7 @@ func watchesGo(t *testing.T, address string, c *Client, prefix string) (lasted b
 		if !errors.Is(err, recipes.ErrNoNode) {
 			return nil, fmt.Errorf("want that it is not there: %w", err)
 		}
-		return changed, nil
+		return changed.Done(), nil
 	}
 	if err := c.MakeDirectory(t.Context(), "/sidekeeper"); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func testWatchesMissNothing(t *testing.T, e *ensemble.Ensemble, c *Client) {
 		seen := make(chan sight, 1)
 		go func() {
 			node, changed, err := s.Watch(t.Context(), path)
-			seen <- sight{node, changed, err}
+			seen <- sight{node, changed.Done(), err}
 		}()
 		await(t, "the reply", patience, held.Sprung())
 		commit(t, o.Client, happens(path)...)
@@ -65,6 +65,6 @@ func testLostWatchesAreTold(t *testing.T, e *ensemble.Ensemble, c *Client) {
 		t.Fatal(err)
 	}
 	e.Server(1).ClientLink().Reset()
-	await(t, "word about the node", patience, node)
-	await(t, "word about the list", patience, list)
+	await(t, "word about the node", patience, node.Done())
+	await(t, "word about the list", patience, list.Done())
 }

@@ -191,9 +191,14 @@ func (w *wire) nextReply() (own bool, err error) {
 	return false, nil
 }
 
-// refuse ends the connection on which an error was made.
+// refuse ends the connection on which an error was made. After its end answers come to what nobody asks any more.
 func (w *wire) refuse(err error) error {
-	w.session.log.Warn("malformed answer from the ensemble", zap.String("server", w.peer), zap.Error(err))
+	w.asking.Lock()
+	over := w.over
+	w.asking.Unlock()
+	if !over {
+		w.session.log.Warn("malformed answer from the ensemble", zap.String("server", w.peer), zap.Error(err))
+	}
 	w.drop()
 	return err
 }

@@ -259,16 +259,16 @@ func importsOf(t *testing.T, file file) []string {
 	return imported
 }
 
-// heldRecipes are words of the recipes that stand on the mechanism of held streams, which names none of them.
+// heldRecipes are words of the recipes that stand on the mechanism of what is held, which names none of them.
 var heldRecipes = regexp.MustCompile(`(?i)[^c]lock|member|group|semaphore|candidate|barrier`)
 
-func TestTheMechanismOfHeldStreamsNamesNoRecipe(t *testing.T) {
+func TestTheMechanismOfWhatIsHeldNamesNoRecipe(t *testing.T) {
 	t.Parallel()
 
 	var read int
 
 	for _, file := range files(t, ".go") {
-		if !strings.HasPrefix(file.path, "service/held_") || file.isTest() {
+		if !strings.HasPrefix(file.path, "service/held") || file.isTest() {
 			continue
 		}
 
@@ -280,6 +280,6 @@ func TestTheMechanismOfHeldStreamsNamesNoRecipe(t *testing.T) {
 	}
 
 	if read == 0 {
-		t.Error("there is no service/held_*.go")
+		t.Error("there is no service/held*.go")
 	}
 }

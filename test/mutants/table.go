@@ -235,6 +235,28 @@ var planned = []Mutant{
 		ID: "E8", Bug: "a wait that has ended stays in its queue for as long as its lease was said to be valid",
 		Catchers: []Catcher{{Package: "service", Test: "TestAWaitThatEndsLeavesTheQueueThoughItsLeaseWasChecked", Complaint: `contenders: got "2"`}},
 	},
+	{
+		ID: "U1", Bug: "a wait that is over is not told so while its place is being made",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestARequestEndsThoughTheEnsembleDoesNotAnswer", Complaint: "told when it has waited enough",
+		}},
+	},
+	{
+		ID: "U2", Bug: "a sidecar that stops forgets a request whose place is being made",
+		Catchers: []Catcher{{Package: "service", Test: "TestARequestEndsThoughTheEnsembleDoesNotAnswer", Complaint: "told when the sidecar stops"}},
+	},
+	{
+		ID: "U3", Bug: "the place of a hold goes when its end was handed over, though its caller may not have heard of it",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller", Complaint: "the lock is free while the frozen holder",
+		}},
+	},
+	{
+		ID: "U4", Bug: "a request whose lease ends as it is granted holds for ever",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestALeaseThatIsClosedAsItsLockIsGrantedEndsTheLock", Complaint: `want "1 ended 10 LEASE_CLOSED"`,
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.

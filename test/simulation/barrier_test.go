@@ -348,8 +348,8 @@ func (s *scene) hold(name string) *holding {
 	s.Helper()
 	lock, granted := s.grant(name)
 	told := s.tell(lock.Path+"/"+s.Names(lock.Path)[0], func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
-		asked, changed, err := granted.Look(ctx)
-		return asked.Break, changed, err
+		asked, again, err := granted.Look(ctx)
+		return asked.Break, again.Done(), err
 	})
 	return &holding{told, lock, granted.Token}
 }
@@ -388,8 +388,8 @@ func (s *scene) join() *teller {
 
 func (s *scene) attend(member *recipes.Membership) *teller {
 	return s.tell(shop.Path+"/a", func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
-		standing, changed, err := member.Look(ctx)
-		return standing.End != nil, changed, err
+		standing, again, err := member.Look(ctx)
+		return standing.End != nil, again.Done(), err
 	})
 }
 

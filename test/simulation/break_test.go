@@ -150,7 +150,7 @@ func (b *breakable) hold(granted *recipes.Hold, session *zookeeper.Session) {
 	asked, changed := granted.Revocation, granted.Changed
 	for !asked.Break {
 		select {
-		case <-changed:
+		case <-changed.Done():
 		case <-session.Done():
 			return
 		case <-ctx.Done():

@@ -139,8 +139,8 @@ func acquire(ctx context.Context, place *recipes.Place) (int64, error) {
 
 func wait(ctx context.Context, turn recipes.Turn) error {
 	select {
-	case <-turn.Changed:
-	case <-turn.Marked:
+	case <-turn.Changed.Done():
+	case <-turn.Marked.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

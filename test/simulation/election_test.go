@@ -236,7 +236,7 @@ func (r *runner) lead(ctx context.Context, hold *recipes.Hold, session leased) {
 			return
 		case <-ctx.Done():
 			return
-		case <-changed:
+		case <-changed.Done():
 			var err error
 			if asked, changed, err = hold.Look(ctx); err != nil {
 				return

@@ -126,7 +126,7 @@ func (m *member) join(session *zookeeper.Session, path string) (recipes.Node, <-
 	for {
 		made, gone, err := session.Create(m.over, path, m.data(session))
 		if !errors.Is(err, recipes.ErrExists) {
-			return made, gone, err
+			return made, gone.Done(), err
 		}
 		m.total.taken.Add(1)
 		m.readOther(path)

@@ -54,8 +54,8 @@ func drowsy(ctx context.Context, place *recipes.Place) (int64, error) {
 		return 0, err
 	}
 	if !turn.First {
-		asleep := make(chan struct{})
-		defer time.AfterFunc(time.Hour, func() { close(asleep) }).Stop()
+		asleep := &recipes.Signal{}
+		defer time.AfterFunc(time.Hour, asleep.Give).Stop()
 		turn.Changed, turn.Marked = asleep, nil
 		if err := wait(ctx, turn); err != nil {
 			return 0, err

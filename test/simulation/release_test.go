@@ -41,7 +41,7 @@ var owned = []struct {
 		func(ctx context.Context, s *zookeeper.Session) (string, <-chan struct{}, error) {
 			made, err := s.Enqueue(ctx, "/locks/orders", "-lock-", nil)
 			name, gone := made.Name, made.Gone
-			return "/locks/orders/" + name, gone, err
+			return "/locks/orders/" + name, gone.Done(), err
 		},
 		func(ctx context.Context, s *zookeeper.Session, path string) { s.Dequeue(ctx, path) },
 	},
@@ -49,7 +49,7 @@ var owned = []struct {
 		"member",
 		func(ctx context.Context, s *zookeeper.Session) (string, <-chan struct{}, error) {
 			_, gone, err := s.Create(ctx, "/locks/orders/member", nil)
-			return "/locks/orders/member", gone, err
+			return "/locks/orders/member", gone.Done(), err
 		},
 		func(ctx context.Context, s *zookeeper.Session, path string) { s.Delete(ctx, path) },
 	},

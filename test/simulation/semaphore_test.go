@@ -211,9 +211,9 @@ func (c *permitCaller) acquire(ctx context.Context, place *recipes.Permits) erro
 			return err
 		}
 		select {
-		case <-turn.Changed:
-		case <-turn.Marked:
-		case <-turn.Resized:
+		case <-turn.Changed.Done():
+		case <-turn.Marked.Done():
+		case <-turn.Resized.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -246,9 +246,8 @@ func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count i
 	enough := time.After(lasts)
 	changed := place.Changed()
 	if changed == nil { // as service does
-		soon := make(chan struct{})
-		time.AfterFunc(25*time.Millisecond, func() { close(soon) })
-		changed = soon
+		changed = &recipes.Signal{}
+		time.AfterFunc(25*time.Millisecond, changed.Give)
 	}
 	for {
 		select {
@@ -256,14 +255,14 @@ func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count i
 			return
 		case <-session.Done():
 			return
-		case <-place.Gone():
+		case <-place.Gone().Done():
 			if session.ValidFor() > 0 {
 				c.accusef("permits are gone that nobody has deleted")
 			}
 			return
 		case <-ctx.Done():
 			return
-		case <-changed:
+		case <-changed.Done():
 			asked, again, err := place.LookAgain(ctx)
 			if errors.Is(err, recipes.ErrGone) && session.ValidFor() > 0 {
 				c.accusef("permits are gone that nobody has deleted")

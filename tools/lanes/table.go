@@ -50,9 +50,9 @@ var table = []Lane{
 	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/explore", "test/simulation"}},
 	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend"}},
 	{Name: "peers", Targets: []string{"test-peers"}, Owns: []string{"test/chaos", "test/peers"}},
-	{Name: "conformance-java", Targets: []string{"conformance-java"}, Builds: []string{"clients/java"}},
+	{Name: "conformance-java", Targets: []string{"conformance-java", "one-lock"}, Builds: []string{"clients/java"}},
 	{Name: "conformance-typescript", Targets: []string{"conformance-typescript"}, Builds: []string{"clients/typescript"}},
-	{Name: "conformance", Targets: []string{"conformance-python", "one-lock"}, Owns: []string{"clients/conformance", "examples/onelock"}},
+	{Name: "conformance", Targets: []string{"conformance-python"}, Owns: []string{"clients/conformance", "examples/onelock"}},
 
 	{
 		Name: "go", When: Changed, Needs: []string{"race", "databases"}, Targets: []string{"test-go", "test-databases", "test-controllers"},
@@ -106,14 +106,13 @@ var table = []Lane{
 		},
 	},
 	{
-		Name: "documents", When: Changed, Needs: []string{"java", "python", "node"}, Targets: []string{"test-documents", "test-alerts"},
+		Name: "documents", When: Changed, Needs: []string{"java", "python", "node", "git"}, Targets: []string{"test-documents", "test-alerts"},
 		Owns: []string{
 			"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs", "examples", "test/documents",
 			"tools/alerts", "tools/site",
 		},
 		Reads: []string{
-			"clients/go", "clients/java/README.md", "clients/java/adapters", "clients/python/README.md", "clients/typescript/README.md", "cmd", "helm",
-			"internal/show", "proto",
+			"clients/go", "clients/java", "clients/python", "clients/typescript", "cmd", "gen", "helm", "internal/show", "proto",
 		},
 	},
 

@@ -35,25 +35,23 @@ type subscriber struct {
 }
 
 // subscribe has notices told of the path when the channel is closed, or at once if it is.
-func (v *view) subscribe(changed <-chan struct{}, path string, notices *recipes.Notices) {
+func (v *view) subscribe(changed *recipes.Signal, path string, notices *recipes.Notices) {
 	if changed == nil {
 		return // contact was lost while it was read
 	}
-	select {
-	case <-changed:
+	if changed.IsGiven() {
 		notices.Tell(path)
 		return
-	default:
 	}
 	if v.subscribers == nil {
-		v.subscribers = map[<-chan struct{}][]subscriber{}
+		v.subscribers = map[*recipes.Signal][]subscriber{}
 	}
 	others := slices.DeleteFunc(v.subscribers[changed], func(s subscriber) bool { return s.notices == notices || s.notices.Closed() })
 	v.subscribers[changed] = append(others, subscriber{path, notices})
 }
 
 // tellAll tells those who subscribed to a channel that has been closed.
-func (v *view) tellAll(changed <-chan struct{}) {
+func (v *view) tellAll(changed *recipes.Signal) {
 	for _, s := range v.subscribers[changed] {
 		s.notices.Tell(s.path)
 	}

@@ -33,7 +33,7 @@ func fits(path string, data []byte, guards ...recipes.Guard) error {
 // Create implements recipes.MemberSession.
 func (s *Session) Create(
 	_ context.Context, path string, data []byte, guards ...recipes.Guard,
-) (node recipes.Node, gone <-chan struct{}, err error) {
+) (node recipes.Node, gone *recipes.Signal, err error) {
 	if err := fits(path, data, guards...); err != nil {
 		return recipes.Node{}, nil, err
 	}
@@ -53,7 +53,7 @@ func (s *Session) Create(
 }
 
 // createMember makes the node and what lies above it. The ensemble is locked.
-func (e *Ensemble) createMember(s *Session, path string, data []byte, guards []recipes.Guard) (recipes.Node, <-chan struct{}, error) {
+func (e *Ensemble) createMember(s *Session, path string, data []byte, guards []recipes.Guard) (recipes.Node, *recipes.Signal, error) {
 	if e.bytesOf(s.id)+len(path) > e.options.EphemeralBytes {
 		return recipes.Node{}, nil, recipes.ErrTooManyBytes
 	}

@@ -14,7 +14,7 @@ import (
 // A place is a node that a Session has enqueued or created.
 type place struct {
 	session *Session
-	gone    chan struct{}
+	gone    *recipes.Signal
 	leaving bool // its own session is deleting it
 }
 
@@ -34,6 +34,21 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte, be
 		return recipes.Enqueued{}, err
 	}
 	return made, nil
+}
+
+// EnqueueThen implements recipes.Session.
+func (s *Session) EnqueueThen(
+	ctx context.Context, dir, marker string, data []byte, then func(recipes.Enqueued, error), beside ...string,
+) {
+	go func() { then(s.Enqueue(ctx, dir, marker, data, beside...)) }()
+}
+
+// DequeueThen implements recipes.Session.
+func (s *Session) DequeueThen(ctx context.Context, path string, then func()) {
+	go func() {
+		s.Dequeue(ctx, path)
+		then()
+	}()
 }
 
 // enqueue makes the node and what lies above it, and lists the directory. The ensemble is locked.
@@ -115,14 +130,14 @@ func (e *Ensemble) enqueueAll(s *Session, ends []recipes.QueueEnd, unique string
 }
 
 // own enters a node of a session's into the books.
-func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
-	p := &place{session: s, gone: make(chan struct{})}
+func (e *Ensemble) own(s *Session, path string) (gone *recipes.Signal) {
+	p := &place{session: s, gone: &recipes.Signal{}}
 	e.places[path] = p
 	return p.gone
 }
 
 // Adopt implements recipes.Adopter: from now on whoever has come back to the session is told of what becomes of the node.
-func (s *Session) Adopt(standing recipes.Standing, _ bool) (gone <-chan struct{}, err error) {
+func (s *Session) Adopt(standing recipes.Standing, _ bool) (gone *recipes.Signal, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause != nil {
@@ -174,14 +189,14 @@ func (e *Ensemble) noticeDeleted(path string) {
 	case p.session.suspended:
 		p.session.missed = append(p.session.missed, p.gone)
 	default:
-		close(p.gone)
+		p.gone.Give()
 	}
 }
 
 // deliverGone tells a session that is in contact again that others have deleted nodes of its meanwhile.
 func (s *Session) deliverGone() {
 	for _, gone := range s.missed {
-		close(gone)
+		gone.Give()
 	}
 	s.missed = nil
 }

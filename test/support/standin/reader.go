@@ -20,8 +20,8 @@ func (e *Ensemble) NewReader() *Reader {
 	r := &Reader{line: newLine(e.mu)}
 	r.view = view{
 		ensemble: e, line: r.line,
-		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{}, deleted: map[string]bool{},
-		stays: map[chan struct{}]int{},
+		nodes: map[string]*recipes.Signal{}, lists: map[string]*recipes.Signal{}, deleted: map[string]bool{},
+		stays: map[*recipes.Signal]int{},
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func (r *Reader) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // WatchChildren implements recipes.Tree.
-func (r *Reader) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
+func (r *Reader) WatchChildren(ctx context.Context, path string) ([]string, *recipes.Signal, error) {
 	return r.watchChildren(ctx, r.line, over{}, path)
 }
 
@@ -66,7 +66,7 @@ func (r *Reader) Get(ctx context.Context, path string) (recipes.Node, error) {
 }
 
 // Watch implements recipes.Tree.
-func (r *Reader) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
+func (r *Reader) Watch(ctx context.Context, path string) (recipes.Node, *recipes.Signal, error) {
 	return r.watch(ctx, r.line, over{}, path)
 }
 
@@ -85,7 +85,7 @@ func (r *Reader) children(ctx context.Context, l *line, o over, path string) (na
 
 func (r *Reader) watchChildren(
 	ctx context.Context, l *line, o over, path string,
-) (names []string, changed <-chan struct{}, err error) {
+) (names []string, changed *recipes.Signal, err error) {
 	err = l.call(ctx, o, Operation{"WatchChildren", path}, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func (r *Reader) get(ctx context.Context, l *line, o over, path string) (n recip
 
 func (r *Reader) watch(
 	ctx context.Context, l *line, o over, path string,
-) (n recipes.Node, changed <-chan struct{}, err error) {
+) (n recipes.Node, changed *recipes.Signal, err error) {
 	err = l.call(ctx, o, Operation{"Watch", path}, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()

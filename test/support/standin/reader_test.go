@@ -36,13 +36,13 @@ func TestALaggingReaderShowsTheOldTreeUntilItCatchesUp(t *testing.T) {
 		if err != nil || node.Data != nil {
 			t.Errorf("node: %v %q", err, node.Data)
 		}
-		if closed(listChanged) || closed(nodeChanged) {
+		if closed(listChanged.Done()) || closed(nodeChanged.Done()) {
 			t.Fatal("a watch fired while lagging")
 		}
 		if err := r.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !closed(listChanged) || !closed(nodeChanged) {
+		if !closed(listChanged.Done()) || !closed(nodeChanged.Done()) {
 			t.Fatal("a watch set on the old tree did not fire")
 		}
 		create(t, e, "/q/c")
@@ -67,7 +67,7 @@ func TestWatchesFireOnceAndWatchedNodesCostNoRequest(t *testing.T) {
 		if first != second || r.Count("Watch") != 1 {
 			t.Errorf("two watches on one node, or %d requests", r.Count("Watch"))
 		}
-		if err := e.Delete("/q/a"); err != nil || !closed(first) {
+		if err := e.Delete("/q/a"); err != nil || !closed(first.Done()) {
 			t.Errorf("delete: %v, or the watch did not fire", err)
 		}
 		if _, channel, err := r.Watch(t.Context(), "/q/a"); !errors.Is(err, recipes.ErrNoNode) || channel != nil {
@@ -80,11 +80,11 @@ func TestAWatchOfAMissingNodesChildrenFiresWhenItIsMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		r := e.NewReader()
 		_, made, err := r.WatchChildren(t.Context(), "/q")
-		if !errors.Is(err, recipes.ErrNoNode) || closed(made) {
+		if !errors.Is(err, recipes.ErrNoNode) || closed(made.Done()) {
 			t.Fatalf("list of a missing node: %v", err)
 		}
 		create(t, e, "/q")
-		if !closed(made) {
+		if !closed(made.Done()) {
 			t.Error("not told that the node was made")
 		}
 	})
@@ -97,11 +97,11 @@ func TestASuspendedReadersWatchesAreToldAfterwards(t *testing.T) {
 		_, changed, _ := s.WatchChildren(t.Context(), "/q")
 		s.Suspend()
 		create(t, e, "/q/a")
-		if closed(changed) {
+		if closed(changed.Done()) {
 			t.Fatal("told while suspended")
 		}
 		s.Resume()
-		if !closed(changed) {
+		if !closed(changed.Done()) {
 			t.Error("not told after resuming")
 		}
 	})

@@ -20,10 +20,10 @@ type Session struct {
 
 	lifetime  context.Context //nolint:containedctx // ends with the session
 	end       context.CancelFunc
-	missed    []chan struct{} // of places that others have deleted while it was suspended
-	cause     error           // why it ended
-	validity  *time.Timer     // rings when a suspended session can no longer prove itself
-	silent    time.Time       // since when it has been suspended
+	missed    []*recipes.Signal // of places that others have deleted while it was suspended
+	cause     error             // why it ended
+	validity  *time.Timer       // rings when a suspended session can no longer prove itself
+	silent    time.Time         // since when it has been suspended
 	finishing sync.Once
 }
 
@@ -186,7 +186,7 @@ func (s *Session) SawDeleted(path string) bool {
 func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.id }
 
 // WatchOwn implements recipes.Session.
-func (s *Session) WatchOwn(ctx context.Context, path string) (recipes.Node, <-chan struct{}, func(), error) {
+func (s *Session) WatchOwn(ctx context.Context, path string) (recipes.Node, *recipes.Signal, func(), error) {
 	node, changed, err := s.Watch(ctx, path)
 	return node, changed, func() {}, err
 }
@@ -216,7 +216,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // WatchChildren implements recipes.Tree.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *recipes.Signal, error) {
 	return s.reader.watchChildren(ctx, s.line, s.over(), path)
 }
 
@@ -226,7 +226,7 @@ func (s *Session) Get(ctx context.Context, path string) (recipes.Node, error) {
 }
 
 // Watch implements recipes.Tree.
-func (s *Session) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
+func (s *Session) Watch(ctx context.Context, path string) (recipes.Node, *recipes.Signal, error) {
 	return s.reader.watch(ctx, s.line, s.over(), path)
 }
 

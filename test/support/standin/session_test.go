@@ -25,7 +25,7 @@ func enqueue(t *testing.T, s *standin.Session) (path string, gone <-chan struct{
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, gone := made.Name, made.Gone
+	name, gone := made.Name, made.Gone.Done()
 	return "/locks/orders/" + name, gone
 }
 

@@ -12,12 +12,12 @@ type view struct {
 	line     *line
 	frozen   *embedded.Tree // nil while the reader keeps up
 	held     []event
-	nodes    map[string]chan struct{} // watches of nodes
-	lists    map[string]chan struct{} // watches of lists of children
-	deleted  map[string]bool          // watched nodes that were seen deleted
-	stays    map[chan struct{}]int    // how many wait for a node that is missing
+	nodes    map[string]*recipes.Signal // watches of nodes
+	lists    map[string]*recipes.Signal // watches of lists of children
+	deleted  map[string]bool            // watched nodes that were seen deleted
+	stays    map[*recipes.Signal]int    // how many wait for a node that is missing
 
-	subscribers map[<-chan struct{}][]subscriber // by the channel of a watch
+	subscribers map[*recipes.Signal][]subscriber // by the channel of a watch
 }
 
 // An event has to be told to the watches of a node, of its list of children, or of both.
@@ -76,9 +76,9 @@ func (v *view) catchUp() {
 }
 
 // watchNode gives the channel that is closed when the node changes, goes or comes.
-func (v *view) watchNode(path string) <-chan struct{} {
+func (v *view) watchNode(path string) *recipes.Signal {
 	if v.nodes[path] == nil {
-		v.nodes[path] = make(chan struct{})
+		v.nodes[path] = &recipes.Signal{}
 		v.ensemble.Watch(path, false, v)
 		v.missed(event{path: path, node: true}, func(stat embedded.Stat) int64 { return stat.Mzxid })
 	}
@@ -86,9 +86,9 @@ func (v *view) watchNode(path string) <-chan struct{} {
 }
 
 // watchList gives the channel that is closed when the node's list of children changes or the node goes.
-func (v *view) watchList(path string) <-chan struct{} {
+func (v *view) watchList(path string) *recipes.Signal {
 	if v.lists[path] == nil {
-		v.lists[path] = make(chan struct{})
+		v.lists[path] = &recipes.Signal{}
 		v.ensemble.Watch(path, true, v)
 		v.missed(event{path: path, list: true}, func(stat embedded.Stat) int64 { return stat.Pzxid })
 	}
@@ -141,9 +141,9 @@ func (v *view) flush() {
 }
 
 // trip closes the channel of a watch that has fired.
-func (v *view) trip(channels map[string]chan struct{}, list bool, path string) {
+func (v *view) trip(channels map[string]*recipes.Signal, list bool, path string) {
 	if channels[path] != nil {
-		close(channels[path])
+		channels[path].Give()
 		v.tellAll(channels[path])
 		delete(channels, path)
 		v.ensemble.Unwatch(path, list, v)

@@ -1,0 +1,46 @@
+package service
+
+import "sync"
+
+// An inbox has what happens to something done one after the other: whoever brings the first does it, and what others bring meanwhile. Nothing of
+// that may wait.
+type inbox struct {
+	mu    sync.Mutex
+	busy  bool
+	later []func()
+}
+
+// do does something, or leaves it to whoever is at it. A panic is the end of that to which it happens.
+func (i *inbox) do(what func(), to interface{ finish(why error) }) {
+	i.mu.Lock()
+	if i.busy {
+		i.later = append(i.later, what)
+		i.mu.Unlock()
+		return
+	}
+	i.busy = true
+	i.mu.Unlock()
+	for what != nil {
+		if err := tried(what); err != nil {
+			_ = tried(func() { to.finish(err) })
+		}
+		what = i.next()
+	}
+}
+
+func tried(what func()) (err error) {
+	defer contain(&err)
+	what()
+	return nil
+}
+
+func (i *inbox) next() (what func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.later) == 0 {
+		i.busy, i.later = false, nil
+		return nil
+	}
+	what, i.later = i.later[0], i.later[1:]
+	return what
+}

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
+)
+
+// What a lease's stream says and is asked, in protobuf, stands here.
+
+var multiplexWords = leaseWords[*leasev1.MultiplexResponse]{
+	opened: func(o *leasev1.Opened) *leasev1.MultiplexResponse {
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{Opened: o}}
+	},
+	heldWords: heldWords[*leasev1.MultiplexResponse]{
+		suspended: func(s *holdv1.Suspended) *leasev1.MultiplexResponse {
+			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *leasev1.MultiplexResponse {
+			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: r}}
+		},
+	},
+}
+
+// A heldCall is what begins what is started, and what stands before a call that does the same.
+type heldCall struct {
+	method  string
+	request any
+	prepare func(ctx context.Context, of *started) (holder, error)
+}
+
+// callOf is the call that does what is started. What a newer client may ask for ends alone: other things stand on the lease.
+func (m *multiplex) callOf(request *leasev1.Start) heldCall {
+	services := m.leases.services
+	switch of := request.GetRequest().(type) {
+	case *leasev1.Start_Acquire:
+		locks := &lockService{services: services, directory: services.lockDirectory()}
+		return calling(lockv1.LockService_Acquire_FullMethodName, of.Acquire, locks.acquire)
+	case *leasev1.Start_AcquireAll:
+		locks := &lockService{services: services, directory: services.lockDirectory()}
+		return calling(lockv1.LockService_AcquireAll_FullMethodName, of.AcquireAll, locks.acquireAll)
+	case *leasev1.Start_AcquirePermits:
+		semaphores := &semaphoreService{services: services}
+		return calling(semaphorev1.SemaphoreService_Acquire_FullMethodName, of.AcquirePermits, semaphores.acquire)
+	case *leasev1.Start_Campaign:
+		elections := &electionService{services: services}
+		return calling(electionv1.ElectionService_Campaign_FullMethodName, of.Campaign, elections.campaign)
+	case *leasev1.Start_Enter:
+		barriers := &barrierService{services: services}
+		return calling(barrierv1.BarrierService_Enter_FullMethodName, of.Enter, barriers.enter)
+	case *leasev1.Start_Join:
+		members := &membershipService{services: services}
+		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members.join)
+	}
+	return heldCall{leasev1.LeaseService_Multiplex_FullMethodName, nil, func(context.Context, *started) (holder, error) {
+		return nil, errUnknownKind
+	}}
+}
+
+func calling[Q, M any](method string, request Q, prepare func(Q, line[M]) (holder, error)) heldCall {
+	return heldCall{method, request, func(ctx context.Context, of *started) (holder, error) {
+		return prepare(request, line[M]{ctx: ctx, started: of})
+	}}
+}
+
+// A drawer is the mailbox of one request: its part of the outbox of the stream.
+type drawer[M any] struct{ *started }
+
+func (d drawer[M]) Put(about outbox.Topic, compose func() (M, bool)) {
+	d.box.Put(outbox.Topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
+		event, ok := compose()
+		return d.event(event), ok
+	})
+}
+
+func (drawer[M]) Wait() {}
+
+// ended is the status of a request as a message.
+func (s *started) ended(err error) *leasev1.MultiplexResponse {
+	ended := &leasev1.Ended{RequestId: s.id}
+	if answer, _ := StatusOf(err); err != nil && !(s.asked.Load() && answer.Code() == codes.Canceled) {
+		ended.Code, ended.Message = int32(answer.Code()), answer.Message()
+		for _, detail := range answer.Details() {
+			switch of := detail.(type) {
+			case *errdetails.ErrorInfo:
+				ended.Reason, ended.Metadata = of.GetReason(), of.GetMetadata()
+			case *errdetails.RetryInfo:
+				ended.RetryDelay = of.GetRetryDelay()
+			}
+		}
+	}
+	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Ended{Ended: ended}}
+}
+
+// event is what the single call of a request would send, as a message.
+func (s *started) event(of any) *leasev1.MultiplexResponse {
+	event := &leasev1.Event{RequestId: s.id}
+	switch of := of.(type) {
+	case *lockv1.AcquireResponse:
+		event.Event = &leasev1.Event_Acquire{Acquire: of}
+	case *lockv1.AcquireAllResponse:
+		event.Event = &leasev1.Event_AcquireAll{AcquireAll: of}
+	case *semaphorev1.AcquireResponse:
+		event.Event = &leasev1.Event_AcquirePermits{AcquirePermits: of}
+	case *electionv1.CampaignResponse:
+		event.Event = &leasev1.Event_Campaign{Campaign: of}
+	case *barrierv1.EnterResponse:
+		event.Event = &leasev1.Event_Enter{Enter: of}
+	case *membershipv1.JoinResponse:
+		event.Event = &leasev1.Event_Join{Join: of}
+	}
+	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Event{Event: event}}
+}
