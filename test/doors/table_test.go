@@ -41,6 +41,7 @@ var noDoors = map[string]string{
 	"dev --http-listen":     "as that of serve, by the same code, for development alone",
 	"dev --metrics-listen":  "as that of serve, by the same code, for development alone",
 	"dev --admin-listen":    "as that of serve, by the same code, for development alone",
+	"dev --console-listen":  "as console's, by the same code, for development alone",
 	"dev --ensemble-port":   "the ensemble in memory, for development alone",
 	"dev --tls-folder":      "is written, for development alone",
 	"console --tls-ca":      "of the user who runs the console, as of each command that calls a sidecar",
