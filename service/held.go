@@ -62,7 +62,7 @@ type heldRecipe[P heldPlace, M any] struct {
 	prompt prompt[P] // nil where a place takes more than one request
 	early  bool      // the place counts for others before its turn: it cannot be refused then
 
-	removed error // why the hold has ended, if its place was removed by another hand, or somebody asks for its end at once
+	removed error // why the hold has ended, if its place was removed by another hand, or its end is asked for at once
 	revoked error // and if a revocation's grace is over
 	refused error // what is told to a caller that will not wait; it may be nil. Its place is gone then, or others would be refused for it
 
@@ -143,8 +143,8 @@ const (
 )
 
 // A held is one request for something that is held: it takes a lease, takes a place, waits for its turn, holds, ends with a reason, and gives up
-// what it has taken after its end was told, however it ends. Whoever brings what happens to it does what follows. P is its place, and M what its
-// caller is sent.
+// what it has taken after its end was told, however it ends. The goroutine that brings an event does what follows. P is its place, and M what
+// its caller is sent.
 type held[P heldPlace, M any] struct {
 	recipe   heldRecipe[P, M]
 	services *Services

@@ -74,7 +74,7 @@ func (s *held[P, M]) endForCaller(why error) {
 	}
 }
 
-// giveUp lets go of the place, after the end was told, and when nobody counts on the hold any more. Where places have names, the lease can
+// giveUp lets go of the place, after the end was told, and when no caller counts on the hold any more. Where places have names, the lease can
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old. then is called when
 // the place is gone.
 func (s *held[P, M]) giveUp(then func()) {
@@ -166,7 +166,7 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 	return ctx.Err() != nil && from.FellSilent() || errors.Is(why, errSlowReader)
 }
 
-// leaveLease takes the request off its lease: the lease may end then, whoever ends it. It returns when nothing runs beside the request any more.
+// leaveLease takes the request off its lease: the lease may end then. It returns when nothing runs beside the request any more.
 // A lease that was the request's alone has let go of all in the ensemble by then.
 func (s *held[P, M]) leaveLease(ctx context.Context) {
 	if s.begun && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {

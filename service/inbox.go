@@ -2,15 +2,15 @@ package service
 
 import "sync"
 
-// An inbox has what happens to something done one after the other: whoever brings the first does it, and what others bring meanwhile. Nothing of
-// that may wait.
+// An inbox has what happens to something done one after the other. The goroutine that brings the first event does what follows from it, and from
+// what others bring meanwhile. Nothing of that may wait.
 type inbox struct {
 	mu    sync.Mutex
 	busy  bool
 	later []func()
 }
 
-// do does something, or leaves it to whoever is at it. A panic is the end of that to which it happens.
+// do does something, or leaves it to the goroutine that is at it. A panic ends the request to which it happens.
 func (i *inbox) do(what func(), to interface{ finish(why error) }) {
 	i.mu.Lock()
 	if i.busy {

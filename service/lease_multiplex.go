@@ -265,7 +265,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 	}
 }
 
-// run begins a request. Whoever brings what happens to it goes on with it, until its place is gone.
+// run begins a request. The goroutines that bring its events go on with it, until its place is gone.
 func (s *started) run(of heldCall) {
 	admission, err := caller.AdmitterOf(s.ctx).Begin(caller.Within(s.over.ctx), of.method, of.request, s.claim != fresh)
 	if err != nil {

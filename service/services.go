@@ -254,7 +254,7 @@ type waiterLimit struct {
 	waiting map[resource]int
 }
 
-// A wait is a caller's for all of these. Whoever enters leaves, once or more; one of none does nothing.
+// A wait is a caller's for all of these. A request that enters leaves, once or more; one of none does nothing.
 type wait struct {
 	limit *waiterLimit
 	all   []resource

@@ -46,7 +46,7 @@ type batch struct {
 	requests []ownRequest
 	known    int64        // the newest state that was known when they were sent
 	left     atomic.Int32 // requests without an answer
-	answered func()       // called then, by whoever has taken the last one; it waits for nothing
+	answered func()       // called then, by the goroutine that has taken the last one; it waits for nothing
 }
 
 func newBatch(answered func(), requests ...ownRequest) *batch {
@@ -89,7 +89,7 @@ func (w *wire) sendAtOnce(b *batch) bool {
 	return w.hasRoomFor(b) && w.sendNext(b)
 }
 
-// mostUnanswered is how many bytes of our own requests may be on their way when one more is written by somebody who must not wait. A socket's
+// mostUnanswered is how many bytes of our own requests may be on their way when a goroutine that must not wait writes one more. A socket's
 // buffer takes more.
 const mostUnanswered = 8 << 10
 
@@ -106,7 +106,7 @@ func (w *wire) hasRoomFor(b *batch) bool {
 	return sum <= mostUnanswered
 }
 
-// sendNext writes a batch. Nobody else writes meanwhile.
+// sendNext writes a batch. Its caller has the turn to write.
 func (w *wire) sendNext(b *batch) bool {
 	withdrawn := b.requests[0].unless != nil && b.requests[0].unless.Load()
 	if withdrawn || w.session.fenced.Load() || !w.welcomed.Load() {
