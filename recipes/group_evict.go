@@ -14,19 +14,13 @@ type Eviction struct {
 	ForceAfter
 }
 
-// AwaitFree returns when the group has no member of this name.
-func (g Group) AwaitFree(ctx context.Context, tree Tree, name string) error {
+// WatchFree returns a signal that is given when the group may have no member of this name any more; nil if it has none.
+func (g Group) WatchFree(ctx context.Context, tree Tree, name string) (*Signal, error) {
 	_, changed, err := g.find(ctx, tree, name)
-	for err == nil {
-		if err := changed.Await(ctx); err != nil {
-			return err
-		}
-		_, changed, err = tree.Watch(ctx, g.member(name))
-	}
 	if errors.Is(err, ErrNoNode) {
-		return nil
+		return nil, nil //nolint:nilnil // nothing stands in the way
 	}
-	return err
+	return changed, err
 }
 
 // Evict asks the member's sidecar to end it and returns when it is gone. If it is still there when the time is over, it is

@@ -135,9 +135,22 @@ func TestAnUpdateOfARemovedMemberChangesNobody(t *testing.T) {
 	})
 }
 
+// awaitFree returns when nobody has the name "a".
+func awaitFree(ctx context.Context, reader *standin.Reader, name string) error {
+	for {
+		changed, err := shop.WatchFree(ctx, reader, name)
+		if changed == nil || err != nil {
+			return err
+		}
+		if err := changed.Await(ctx); err != nil {
+			return err
+		}
+	}
+}
+
 func TestWaitingForANameEndsWhenItIsFree(t *testing.T) {
 	inBubble(t, func(w world) {
-		if err := shop.AwaitFree(w.Context(), w.NewReader(), "a"); err != nil {
+		if err := awaitFree(w.Context(), w.NewReader(), "a"); err != nil {
 			w.Fatal(err)
 		}
 		m := w.enlist("a")
@@ -145,7 +158,7 @@ func TestWaitingForANameEndsWhenItIsFree(t *testing.T) {
 		late.Lag()
 		free := make(chan error, 2)
 		for _, reader := range []*standin.Reader{w.NewReader(), late} {
-			go func() { free <- shop.AwaitFree(w.living, reader, "a") }()
+			go func() { free <- awaitFree(w.living, reader, "a") }()
 		}
 		synctest.Wait()
 		if len(free) != 0 {
@@ -165,7 +178,7 @@ func TestWaitingForANameCanBeGivenUp(t *testing.T) {
 		w.enlist("a")
 		ctx, cancel := context.WithTimeoutCause(w.Context(), time.Second, errBroken)
 		defer cancel()
-		if err := shop.AwaitFree(ctx, w.NewReader(), "a"); !errors.Is(err, errBroken) {
+		if err := awaitFree(ctx, w.NewReader(), "a"); !errors.Is(err, errBroken) {
 			w.Errorf("ended with %v", err)
 		}
 	})

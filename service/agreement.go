@@ -178,7 +178,7 @@ func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agree
 	v := &voteStream{request: request, name: asked, all: all}
 	v.held = newHeld(a.services, on, heldRecipe[*recipes.Vote, *agreementv1.VoteResponse]{
 		heldParams: params, heldWords: voteWords, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
-		steps: v, early: true, removed: recipes.ErrNoAgreement,
+		steps: v, unsure: v.unsure, early: true, removed: recipes.ErrNoAgreement,
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
 		gone:    func() { v.gone(context.WithoutCancel(on.ctx)) },
 	})
@@ -194,17 +194,20 @@ var voteWords = heldWords[*agreementv1.VoteResponse]{
 	},
 }
 
-func (v *voteStream) awaitTurn(ctx context.Context) error {
-	participant := v.request.GetParticipant()
-	err := v.take(ctx, func(about recipes.About) (*recipes.Vote, error) {
-		return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), participant, about)
-	})
-	if err == nil {
-		_, err = await(ctx, v.held, func(ctx context.Context) (struct{}, error) { return struct{}{}, v.lease.session.Prove(ctx) })
-	}
+func (v *voteStream) join(ctx context.Context, about recipes.About) (*recipes.Vote, error) {
+	return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), v.request.GetParticipant(), about)
+}
+
+// ask has the vote certain to be its caller's.
+func (v *voteStream) ask(ctx context.Context) (turn, error) {
+	return turn{granted: true}, v.lease.session.Prove(ctx)
+}
+
+// unsure says what an error means to a caller that may have voted.
+func (v *voteStream) unsure(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNoParticipant):
-		return invalid("participant", participant, "one of those that Begin named")
+		return invalid("participant", v.request.GetParticipant(), "one of those that Begin named")
 	case v.taking == nil:
 	case errors.Is(err, recipes.ErrUnreachable), errors.Is(err, errStopping), errors.Is(err, errHoldStopped),
 		v.single && (errors.Is(err, recipes.ErrSessionEnded) || errors.Is(err, errLeaseLost)):

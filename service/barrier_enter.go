@@ -64,7 +64,7 @@ func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrier
 	e := &entranceStream{params: params, barrier: b.barrier(params.name)}
 	e.held = newHeld(b.services, on, heldRecipe[*recipes.Entrant, *barrierv1.EnterResponse]{
 		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "at barrier",
-		steps: e, early: true, removed: errLockBroken,
+		steps: e, rejoin: first(e.rejoin), early: true, removed: errLockBroken,
 		letGo: func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
 	})
 	return e.held, nil
@@ -79,46 +79,36 @@ var enterWords = heldWords[*barrierv1.EnterResponse]{
 	},
 }
 
-// awaitTurn takes a place and returns when enough stand at the barrier.
-func (e *entranceStream) awaitTurn(ctx context.Context) error {
-	err := e.take(ctx, e.rejoinOr(first(e.rejoin), func(about recipes.About) (*recipes.Entrant, error) {
-		return e.barrier.Join(ctx, e.lease.session, about)
-	}))
-	for err == nil && e.entered.Round.Number == 0 {
-		err = e.outwait(ctx, e.lookAtBarrier(ctx))
-	}
-	return err
+func (e *entranceStream) join(ctx context.Context, about recipes.About) (*recipes.Entrant, error) {
+	return e.barrier.Join(ctx, e.lease.session, about)
 }
 
 func (e *entranceStream) rejoin(session recipes.Adopter, standing recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
 	return e.barrier.Rejoin(session, standing)
 }
 
-// lookAtBarrier asks whether enough stand at the barrier. Otherwise it tells the caller how many do and returns when it is worth to look again.
-func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
-	seen, err := await(ctx, e.held, func(ctx context.Context) (recipes.Entrance, error) {
-		seen, err := e.place.Enter(ctx, e.services.ensemble, e.params.size)
-		if err == nil && seen.Round.Number != 0 {
-			err = e.lease.session.Prove(ctx)
-		}
-		return seen, err
-	})
+// ask asks whether enough stand at the barrier.
+func (e *entranceStream) ask(ctx context.Context) (shown turn, err error) {
+	e.entered, err = e.place.Enter(ctx, e.services.ensemble, e.params.size)
+	shown = turn{granted: e.entered.Round.Number != 0, changed: []*recipes.Signal{e.entered.Changed, e.entered.Others}}
 	switch {
 	case err != nil:
-		return err
-	case seen.Round.Number != 0:
-		e.entered = seen
-		return nil
-	case seen.Changed.IsGiven():
-		return nil
+		return turn{}, err
+	case shown.granted:
+		return shown, e.lease.session.Prove(ctx)
+	case e.entered.Changed.IsGiven():
+		return shown, nil
 	case e.claim.held():
-		return errLockBroken // what opened the barrier was removed by hand
+		return turn{}, errLockBroken // what opened the barrier was removed by hand
 	}
-	e.box.Put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
-		waiting := &barrierv1.Waiting{Present: int32(seen.Present)}
-		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
-	})
-	return e.pause(ctx, wakers{seen.Changed.Done(), seen.Others.Done()})
+	present := int32(e.entered.Present)
+	shown.tell = func() {
+		e.box.Put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
+			waiting := &barrierv1.Waiting{Present: present}
+			return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
+		})
+	}
+	return shown, nil
 }
 
 // begin makes a hold of the place. The first look is due soon.

@@ -54,9 +54,6 @@ func (c *call[T]) wait() (T, error) {
 	return c.value, c.err
 }
 
-// wakers are the channels that wake a request that waits. One that is nil never does. The length is how many pause serves.
-type wakers [4]<-chan struct{}
-
 // after is closed when the time has passed.
 func after(pause time.Duration) <-chan struct{} {
 	done := make(chan struct{})

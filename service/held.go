@@ -58,14 +58,16 @@ type heldRecipe[P heldPlace, M any] struct {
 	// refused; nil if it shall wait for the first, which is leaving. Where again is nil each second request is refused.
 	again func(leaving bool) error
 
-	steps[M]
+	steps[P, M]
 	prompt prompt[P] // nil where a place takes more than one request
+	rejoin rejoin[P] // nil of what is not resumed
 	early  bool      // the place counts for others before its turn: it cannot be refused then
 
 	removed error // why the hold has ended, if its place was removed by another hand, or its end is asked for at once
 	revoked error // and if a revocation's grace is over
 	refused error // what is told to a caller that will not wait; it may be nil. Its place is gone then, or others would be refused for it
 
+	unsure  func(err error) error     // what an error means that comes while it waits; may be nil
 	end     func(why error)           // ends what is no hold on our side, before the status; why is nil if its caller gave it up
 	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
 	letGo   func(ctx context.Context) // of a hold whose caller ends it by itself, before the place is left; may be nil
@@ -73,8 +75,13 @@ type heldRecipe[P heldPlace, M any] struct {
 }
 
 // The steps of a recipe are what it does for a request. M is what the request's caller is sent.
-type steps[M any] interface {
-	awaitTurn(ctx context.Context) error // takes a place, if there is none (see take), and returns when it may be held
+type steps[P, M any] interface {
+	// join takes a place. It is called once more after a *blocked, or when ask has given the place up. What it has begun cannot be cancelled.
+	join(ctx context.Context, about recipes.About) (P, error)
+
+	// ask finds out how the place stands. ctx is that of the waiting: what is watched in it serves until that ends.
+	ask(ctx context.Context) (turn, error)
+
 	begin(ctx context.Context) (announcement M, first nodeState)
 	look(ctx context.Context) (nodeState, error) // at the place; recipes.ErrGone if there is none. Any other error says nothing
 }
@@ -84,6 +91,9 @@ type prompt[P any] interface {
 	joinThen(about recipes.About, then func(P, error))
 	atOnce() bool // whether the place may be held for what came with it
 }
+
+// A rejoin takes the place again that a request had before the sidecar was started.
+type rejoin[P any] func(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error)
 
 // A promptPlace is left without waiting for anything.
 type promptPlace interface {
@@ -115,7 +125,7 @@ func (l line[M]) goesOn() bool { return l.started != nil && l.started.claim.goes
 
 // A holder is one request for something that is held.
 type holder interface {
-	begin(ended func(err error)) (wait func())
+	begin(ended func(err error))
 	giveUpNow(why error)
 	stopping()
 	giveUp(then func())
@@ -136,8 +146,8 @@ func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare fu
 type phase uint8
 
 const (
-	waiting phase = iota // in a goroutine of its own, which heeds the request's end by itself
-	joining              // in none
+	beginning phase = iota
+	waiting         // for what the lease has under the same name, for a place, or for its turn
 	holding
 	ended
 )
@@ -167,11 +177,12 @@ type held[P heldPlace, M any] struct {
 	lease  *lease
 	stands bool        // on the lease, and has to leave it
 	single bool        // the lease is this request's alone
-	forget func() bool // has the request not end with its lease any more; nil if the lease's own stream does so
+	forget func() bool // has the request not end with its lease any more, if that is not for the lease's own stream to do
 	calls  []<-chan struct{}
 
 	waits       context.Context    //nolint:containedctx // of the waiting
 	stopWaiting context.CancelFunc // ends that, and what was asked in it
+	unbound     func() bool        // has nothing follow when that ends
 	waited      func(granted bool) // called when the waiting is over
 	taking      *call[P]           // the newest attempt to take a place
 	place       P
@@ -181,7 +192,7 @@ type held[P heldPlace, M any] struct {
 	holds      chan struct{}      // closed then; nil on a lease's stream
 	looks      context.Context    //nolint:containedctx // of the looks at the place
 	stopLooks  context.CancelFunc // of looks
-	sleep      func()             // has no look follow, if one would
+	sleep      func()             // has nothing follow that would after a time, or when a signal is given
 	forgetGone func()             // has nothing follow when the place is gone
 	asked      request            // the newest that the caller was told
 	stopTold   bool               // it was told that the sidecar stops
@@ -207,7 +218,8 @@ func newHeld[P heldPlace, M any](services *Services, on line[M], recipe heldReci
 		made.stream, made.over, made.holds = ctx, overOf(ctx), make(chan struct{})
 		made.box, made.acknowledged, made.left = newOutbox(made.over, on.send), newLatchThat(made.isGivenUp), ctx.Done()
 	}
-	made.waited, made.sleep, made.forgetGone = func(bool) {}, func() {}, func() {}
+	made.waited, made.unbound, made.forget = func(bool) {}, func() bool { return true }, func() bool { return true }
+	made.sleep, made.forgetGone = func() {}, func() {}
 	return made
 }
 
@@ -230,12 +242,10 @@ func (s *held[P, M]) serve() error {
 		<-end //nolint:errcheck // giving up does not fail
 		s.box.Wait()
 	})
-	if wait := s.begin(ended); wait != nil {
-		wait()
-	}
+	s.begin(ended)
 	over, holds, connectivity := s.over.Done(), s.holds, &connectivity{}
 	var stops <-chan struct{}
-	if s.stands {
+	if s.lease != nil {
 		stops = s.lease.drain.notice
 	}
 	defer func() { connectivity.stop() }()

@@ -34,14 +34,6 @@ func (s *held[P, M]) settle(why error) {
 	}
 }
 
-// leaveFirst gives up a place at which the caller was refused before the caller hears of that, unless the ensemble takes too long for it: once
-// it has heard, nobody who comes later is refused on account of it.
-func (s *held[P, M]) leaveFirst(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countdown)
-	defer cancel()
-	_ = s.leave(ctx)
-}
-
 // endHold ends what the caller may count on, and returns why that was.
 func (s *held[P, M]) endHold(why error) error {
 	if mayNotHear(s.stream, s.caller, why) {

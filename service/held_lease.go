@@ -9,7 +9,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
+// takeLease finds the lease that the request names or, if it names none, begins one for this request alone.
 func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 	if s.services.drain.hasBegun() && !s.claim.goesOn() {
 		return errStopping
@@ -27,41 +27,31 @@ func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 			s.lease.heedDrain()
 			s.lease.begin(s.recipe.all(), s.left)
 			s.id, s.forget = s.lease.drive.begin(s.caller, false), s.over.endWith(s.lease)
+			s.stands = true
 		}
 		return err
 	default:
 		if s.lease, err = s.services.leases.find(ctx, s.recipe.leaseID); err != nil {
 			return err
 		}
+		s.forget = s.over.endWith(s.lease)
 	}
 	caller.CallOf(ctx).StandsOn(s.lease.logID)
-	if s.started != nil {
-		return s.enter(ctx)
-	}
-	s.forget = s.over.endWith(s.lease)
-	if err = s.enter(ctx); err != nil {
-		s.forget()
-		return err
-	}
-	s.id = s.lease.drive.begin(s.caller, false)
 	return nil
 }
 
-// enter has the stream stand on the lease, once what it is about is free there.
-func (s *held[P, M]) enter(ctx context.Context) error {
-	for {
-		err := s.lease.enter(s.recipe.all(), s.left)
-		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
-			return err
-		}
-		leaving := s.lease.leaving(s.recipe.resource)
-		if refused := s.recipe.again(leaving != nil); refused != nil {
-			return refused
-		}
-		if err := s.pause(ctx, wakers{leaving}); err != nil {
-			return err
-		}
+// stand has the request stand on the lease, once what it is about is free there. Until leaving is given it is not.
+func (s *held[P, M]) stand() (leaving *recipes.Signal, err error) {
+	err = s.lease.enter(s.recipe.all(), s.left)
+	if errors.Is(err, errAlreadyContending) && s.recipe.again != nil {
+		leaving = s.lease.leaving(s.recipe.resource)
+		return leaving, s.recipe.again(leaving != nil)
 	}
+	if err == nil && s.started == nil {
+		s.id = s.lease.drive.begin(s.caller, false)
+	}
+	s.stands = err == nil
+	return nil, err
 }
 
 // isGivenUp is called when the caller of a stream of its own gives up what it holds, or acknowledges its end.

@@ -6,13 +6,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look
+// queueNews is what a waiting caller was told of how it stands: at once, and again when that has changed. How often it is worth to look
 // grows with the distance, up front once a second, so that a long queue does not keep reading itself.
 type queueNews[M any] struct {
-	box      mailbox[M]
-	told     proto.Message // what was told last, without ages
+	told     proto.Message // last, without ages
 	position int           // in it
-	next     time.Time
+	next     time.Time     // when it is worth to look
 }
 
 const (
@@ -20,20 +19,31 @@ const (
 	glancePerRank = 250 * time.Millisecond
 )
 
-// due is closed when it is time to tell again; nil if only the predecessor can change anything.
-func (q *queueNews[M]) due(position int) <-chan struct{} {
+// left is for how long it is not worth to look, and at least a little; 0 if only the predecessor can change anything.
+func (q *queueNews[M]) left(position int) time.Duration {
 	if q.told != nil && position == 1 && q.position == 1 {
-		return nil
+		return 0
 	}
-	return after(time.Until(q.next))
+	return max(time.Millisecond, time.Until(q.next))
 }
 
-// tell puts the event into the box, if the state that it tells of, without ages, is not the one that was told last.
-func (q *queueNews[M]) tell(position int, ageless proto.Message, event func() M) {
+// isDue says whether it is time to tell again.
+func (q *queueNews[M]) isDue(position int) bool { return q.left(position) == time.Millisecond }
+
+// tell returns what puts the event into the box, if the state that it tells of, without ages, is not the one that was told last; else nil.
+func (q *queueNews[M]) tell(box mailbox[M], position int, ageless proto.Message, event func() M) func() {
 	q.next = time.Now().Add(max(glanceLeast, time.Duration(position)*glancePerRank))
 	if proto.Equal(ageless, q.told) {
-		return
+		return nil
 	}
 	q.told, q.position = ageless, position
-	q.box.Put(topicPlace, func() (M, bool) { return event(), true })
+	return func() { box.Put(topicPlace, func() (M, bool) { return event(), true }) }
+}
+
+// sooner is the shorter of two times to wait, of which 0 is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

@@ -280,9 +280,7 @@ func (s *started) run(of heldCall) {
 	s.mu.Lock()
 	s.holder = made
 	s.mu.Unlock()
-	if wait := made.begin(func(err error) { s.end(admission.End(err)) }); wait != nil {
-		go wait()
-	}
+	made.begin(func(err error) { s.end(admission.End(err)) })
 }
 
 func (s *started) prepare(ctx context.Context, of heldCall) (made holder, err error) {

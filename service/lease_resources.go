@@ -3,6 +3,8 @@ package service
 import (
 	"math"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A resource is what a lease can have: a lock, permits, or a place in a group or at a double barrier.
@@ -33,7 +35,7 @@ type possession struct {
 	left    <-chan struct{} // closed when the caller has ended the stream
 	yielded bool            // the stream is over
 	asks    bool            // its caller asks to be told if it waits for it in a circle
-	gone    chan struct{}   // closed when it is dropped
+	gone    *recipes.Signal // given when it is dropped
 }
 
 // enter has one more stream stand on the lease, for the sake of resources that it does not have or wait for yet. left is
@@ -62,7 +64,7 @@ func (l *lease) begin(all []resource, left <-chan struct{}) {
 
 func (l *lease) beginLocked(all []resource, left <-chan struct{}) {
 	for _, of := range all {
-		l.resources[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
+		l.resources[of] = &possession{since: time.Now(), left: left, gone: &recipes.Signal{}}
 	}
 	l.streams.enter(math.MaxInt)
 	l.publishLocked()
@@ -84,15 +86,15 @@ func (l *lease) yield(of resource) {
 	l.resources[of].yielded = true
 }
 
-// leaving is closed when a resource is dropped that the lease gives up, or has dropped already; nil if the lease has it and
+// leaving is given when a resource is dropped that the lease gives up, or has dropped already; nil if the lease has it and
 // does not give it up. A caller that ends one stream and then begins another finds the first one leaving.
-func (l *lease) leaving(of resource) <-chan struct{} {
+func (l *lease) leaving(of resource) *recipes.Signal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := l.resources[of]
 	switch {
 	case found == nil:
-		return after(0)
+		return recipes.Given()
 	case found.yielded, isClosed(found.left):
 		return found.gone
 	}
@@ -105,7 +107,7 @@ func (l *lease) drop(all ...resource) {
 	defer l.mu.Unlock()
 	for _, of := range all {
 		if found := l.resources[of]; found != nil {
-			close(found.gone)
+			found.gone.Give()
 		}
 		delete(l.resources, of)
 	}

@@ -270,32 +270,25 @@ func (m *multiplex) remove(left recipes.Standing) {
 	m.lease.session.Dequeue(m.ctx, left.Path)
 }
 
-// rejoinOr is a way to take a place (see take): that which the request had before the sidecar was started or, if it had none, a new one.
-func (s *held[P, M]) rejoinOr(
-	rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error), join func(recipes.About) (P, error),
-) func(recipes.About) (P, error) {
+// take takes a place: the first time that which the request had before the sidecar was started, if it had one.
+func (s *held[P, M]) take(first bool) (place P, err error) {
 	switch {
-	case s.claim.standing != nil:
-		return func(about recipes.About) (P, error) {
-			place, err := rejoin(s.claim.session, s.claim.standing, about)
-			if err == nil {
-				s.claim.decided.close()
-			}
-			return place, err
+	case first && s.claim.standing != nil:
+		if place, err = s.recipe.rejoin(s.claim.session, s.claim.standing, s.about()); err == nil {
+			s.claim.decided.close()
 		}
+		return place, err
 	case s.claim.held():
-		return func(recipes.About) (none P, _ error) { return none, recipes.ErrGone }
+		return place, recipes.ErrGone
 	}
 	s.claim.decided.close()
-	return join
+	return s.recipe.join(s.waits, s.about())
 }
 
 // first has one node rejoined, for places that are one.
-func first[P any](
-	rejoin func(recipes.Adopter, recipes.Standing, recipes.About) (P, error),
-) func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error) {
+func first[P any](of func(recipes.Adopter, recipes.Standing, recipes.About) (P, error)) rejoin[P] {
 	return func(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error) {
-		return rejoin(session, standing[0], about)
+		return of(session, standing[0], about)
 	}
 }
 

@@ -65,6 +65,10 @@ type lockStream[M any] struct {
 	lock   recipes.Lock
 	words  lockWords[M]
 
+	turn    recipes.Turn  // as it stood last
+	delay   time.Duration // that is left then
+	news    queueNews[M]
+	circle  circleWatch   // of one that has asked to be told
 	granted *recipes.Hold // when it is its turn
 }
 
@@ -97,15 +101,15 @@ func takeLock[M any](services *Services, on line[M], params acquireParams, lock 
 	if err != nil {
 		return nil, err
 	}
+	lock.Delay = params.delay
 	a := &lockStream[M]{params: params, lock: lock, words: words}
-	a.lock.Delay = params.delay
 	recipe := heldRecipe[*recipes.Place, M]{
 		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "for the lock",
-		steps: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		steps: a, rejoin: first(lock.Rejoin), removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 	}
 	if params.delay > 0 {
 		recipe.letGo = func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) }
-	} else if !params.detectDeadlock {
+	} else {
 		recipe.prompt = a
 	}
 	a.held = newHeld(services, on, recipe)
@@ -136,22 +140,13 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 	},
 }
 
-// awaitTurn takes a place and returns when it is granted.
-func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
-	ctx, stopDetecting := a.detectDeadlock(ctx)
-	defer stopDetecting()
-	if a.taking == nil {
-		join := func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) }
-		if err := a.take(ctx, a.rejoinOr(first(a.lock.Rejoin), join)); err != nil || a.atOnce() {
-			return err
+func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+	if a.params.delay > 0 {
+		if err := a.lock.Keep(ctx, a.services.ensemble); err != nil {
+			return nil, err
 		}
 	}
-	var err error
-	news := queueNews[M]{box: a.box}
-	for err == nil && a.granted == nil {
-		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
-	}
-	return err
+	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 }
 
 func (a *lockStream[M]) joinThen(about recipes.About, then func(*recipes.Place, error)) {
@@ -163,76 +158,67 @@ func (a *lockStream[M]) atOnce() bool {
 	return a.granted != nil
 }
 
-func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
-	if a.params.delay > 0 {
-		if err := a.lock.Keep(ctx, a.services.ensemble); err != nil {
-			return nil, err
+// ask asks whose turn it is, and has the place granted in one go if it is its own.
+func (a *lockStream[M]) ask(ctx context.Context) (turn, error) {
+	if !a.stands() {
+		shown, err := a.lookAtQueue(ctx)
+		if err != nil || shown.granted || shown.moved {
+			return shown, err
 		}
 	}
-	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
-}
-
-// stepBack gives the place up and takes the last one.
-func (a *lockStream[M]) stepBack(ctx context.Context) error {
-	if err := a.leave(ctx); err != nil {
-		return err
+	switch {
+	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
+		return turn{}, errLockBroken
+	case a.params.once:
+		return turn{}, heldBy(a.turn.Holders)
+	case a.turn.First:
+		ageless, event := a.words.queued(recipes.Turn{}, a.delay)
+		return turn{tell: a.news.tell(a.box, 0, ageless, event), changed: []*recipes.Signal{a.turn.Marked}, again: a.delay}, nil
 	}
-	return a.take(ctx, func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) })
+	return a.queued(ctx)
 }
 
-// lookAtQueue asks whose turn it is, and has the place granted in one go if it is its own. Otherwise it tells the caller so and returns
-// when it is worth to look again.
-func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) error {
-	var granted *recipes.Hold
-	var delay time.Duration
-	turn, err := await(ctx, a.held, func(ctx context.Context) (turn recipes.Turn, err error) {
-		if turn, err = a.place.Look(ctx); err != nil || !turn.First || turn.Revocation.Break || a.stepsBack(turn) {
-			return turn, err
-		}
-		if delay, err = a.place.OutwaitDelay(ctx, a.services.ensemble); err == nil && delay == 0 {
-			granted, err = a.place.Grant(ctx)
-		}
-		return turn, err
-	})
+// stands says whether the place stands as it stood last, so that only the caller is to be told more.
+func (a *lockStream[M]) stands() bool {
+	return a.turn.Changed != nil && !a.turn.Changed.IsGiven() && !a.turn.Marked.IsGiven()
+}
+
+func (a *lockStream[M]) lookAtQueue(ctx context.Context) (shown turn, err error) {
+	a.turn, err = a.place.Look(ctx)
 	switch {
 	case err != nil:
-		return err
-	case turn.Revocation.Break:
-		return errLockBroken
-	case a.stepsBack(turn):
-		return a.stepBack(ctx)
-	case granted != nil:
-		a.granted = granted
-		return nil
-	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
-		return errLockBroken
-	case a.params.once:
-		return heldBy(turn.Holders)
-	case turn.First:
-		ageless, event := a.words.queued(recipes.Turn{}, delay)
-		news.tell(0, ageless, event)
-		return a.pause(ctx, wakers{after(delay), turn.Marked.Done()})
+	case a.turn.Revocation.Break:
+		err = errLockBroken
+	case a.stepsBack(a.turn):
+		a.place.Leave(ctx)
+		shown.moved = true
+	case a.turn.First:
+		if a.delay, err = a.place.OutwaitDelay(ctx, a.services.ensemble); err == nil && a.delay == 0 {
+			a.granted, err = a.place.Grant(ctx)
+			shown.granted = err == nil
+		}
 	}
-	return a.awaitChange(ctx, turn, news)
+	return shown, err
 }
 
-// awaitChange tells a caller how it stands that has to wait, and returns when it is worth to look again.
-func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news *queueNews[M]) (err error) {
-	for {
-		due := news.due(turn.Position)
-		err := a.pause(ctx, wakers{turn.Changed.Done(), turn.Marked.Done(), due})
-		if err != nil || !isClosed(due) {
-			return err
-		}
-		glance := turn // of a place right behind the holder, Look has told everything
-		if turn.Position > 1 {
-			if glance, err = await(ctx, a.held, a.place.Glance); err != nil {
-				return err
+// queued tells a caller how it stands that has to wait, if it is time for that.
+func (a *lockStream[M]) queued(ctx context.Context) (shown turn, err error) {
+	if err = a.lookForCircle(ctx); err != nil {
+		return shown, err
+	}
+	glance := a.turn // of a place right behind the holder, Look has told everything
+	if a.news.isDue(a.turn.Position) {
+		if a.turn.Position > 1 {
+			if glance, err = a.place.Glance(ctx); err != nil {
+				return shown, err
 			}
 		}
 		ageless, event := a.words.queued(glance, 0)
-		news.tell(glance.Position, ageless, event)
+		shown.tell = a.news.tell(a.box, glance.Position, ageless, event)
 	}
+	shown.changed = []*recipes.Signal{a.turn.Changed, a.turn.Marked}
+	shown.again = sooner(a.news.left(a.turn.Position), a.circle.left())
+	return shown, nil
 }
 
 // stepsBack says whether a candidate that waits is asked to make way for another one. Who was granted something by an earlier process does not

@@ -59,7 +59,8 @@ type locksStream struct {
 	params acquireAllParams
 	wanted []recipes.Wanted
 
-	granted bool
+	turn recipes.AllTurn // as they stood last
+	news queueNews[*lockv1.AcquireAllResponse]
 }
 
 // AcquireAll waits for several locks and holds them. It tells whoever is one too many for one of the queues so before a session is opened
@@ -84,7 +85,7 @@ func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*loc
 	}
 	a.held = newHeld(l.services, on, heldRecipe[*recipes.Places, *lockv1.AcquireAllResponse]{
 		heldParams: params.heldParams, heldWords: acquireAllWords, resource: of[0], also: of[1:], wait: waits, waitsFor: "for the locks",
-		steps: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		steps: a, rejoin: a.rejoin, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 	})
 	return a.held, nil
 }
@@ -101,46 +102,50 @@ var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
 	},
 }
 
-// awaitTurn takes a place in each queue and returns when all are granted.
-func (a *locksStream) awaitTurn(ctx context.Context) error {
-	err := a.take(ctx, a.rejoinOr(a.rejoin, func(about recipes.About) (*recipes.Places, error) {
-		return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
-	}))
-	news := queueNews[*lockv1.AcquireAllResponse]{box: a.box}
-	for err == nil && !a.granted {
-		err = a.outwait(ctx, a.lookAtQueues(ctx, &news))
-	}
-	return err
+// join takes a place in each queue.
+func (a *locksStream) join(ctx context.Context, about recipes.About) (*recipes.Places, error) {
+	return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
 }
 
 func (a *locksStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Places, error) {
 	return recipes.RejoinAll(session, standing, a.wanted, about)
 }
 
-// lookAtQueues asks whether all of the locks can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
-// is worth to look again.
-func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.AcquireAllResponse]) error {
-	turn, err := await(ctx, a.held, func(ctx context.Context) (recipes.AllTurn, error) {
-		return a.place.Look(ctx, a.services.ensemble)
-	})
+// ask asks whether all of the locks can be granted, and has that done.
+func (a *locksStream) ask(ctx context.Context) (shown turn, err error) {
+	if a.turn.Changed == nil || a.turn.Changed.IsGiven() || a.turn.Delay > 0 {
+		a.turn, err = a.place.Look(ctx, a.services.ensemble)
+	}
+	shown = turn{granted: a.turn.Granted, changed: []*recipes.Signal{a.turn.Changed}, again: a.turn.Delay}
 	switch {
 	case err != nil:
-		return Naming(err, []string{a.params.names[turn.At].text})
-	case turn.Asked.Break:
-		return errLockBroken
-	case turn.Granted:
-		a.granted = true
-		return nil
-	case turn.Delay == 0 && turn.Changed.IsGiven():
-		return nil
+		at := a.turn.At
+		a.turn = recipes.AllTurn{}
+		return turn{}, Naming(err, []string{a.params.names[at].text})
+	case a.turn.Asked.Break:
+		return turn{}, errLockBroken
+	case a.turn.Granted, a.turn.Delay == 0 && a.turn.Changed.IsGiven():
+		return shown, nil
 	case a.claim.held(): // it stands where it stood, and others are before it: it never was its turn
-		return errLockBroken
+		return turn{}, errLockBroken
 	case a.params.once:
-		return heldBy(firstHolders(turn.Turns))
-	case turn.Delay > 0:
-		return a.pause(ctx, wakers{after(turn.Delay), turn.Changed.Done()})
+		return turn{}, heldBy(firstHolders(a.turn.Turns))
+	case a.turn.Delay > 0:
+		return shown, nil
 	}
-	return a.awaitChange(ctx, turn, news)
+	if a.news.isDue(farthest(a.turn.Turns)) {
+		turns, err := a.place.Glance(ctx)
+		if err != nil {
+			return turn{}, err
+		}
+		a.turn.Turns = turns
+		queued := a.queued(turns)
+		shown.tell = a.news.tell(a.box, farthest(turns), queued, func() *lockv1.AcquireAllResponse {
+			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Queued{Queued: queued}}
+		})
+	}
+	shown.again = a.news.left(farthest(a.turn.Turns))
+	return shown, nil
 }
 
 // firstHolders are those of the first lock that is waited for.
@@ -151,25 +156,6 @@ func firstHolders(turns []recipes.Turn) []recipes.Contender {
 		}
 	}
 	return nil
-}
-
-// awaitChange tells a caller how it stands that has to wait, and returns when it is worth to look again.
-func (a *locksStream) awaitChange(ctx context.Context, turn recipes.AllTurn, news *queueNews[*lockv1.AcquireAllResponse]) error {
-	turns := turn.Turns
-	for {
-		due := news.due(farthest(turns))
-		err := a.pause(ctx, wakers{turn.Changed.Done(), due})
-		if err != nil || !isClosed(due) {
-			return err
-		}
-		if turns, err = await(ctx, a.held, a.place.Glance); err != nil {
-			return err
-		}
-		queued := a.queued(turns)
-		news.tell(farthest(turns), queued, func() *lockv1.AcquireAllResponse {
-			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Queued{Queued: queued}}
-		})
-	}
 }
 
 // farthest is the greatest distance from a turn.

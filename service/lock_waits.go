@@ -124,41 +124,37 @@ func (l *lease) liveFor(pause time.Duration) bool {
 	return false
 }
 
-// detectDeadlock ends the waiting when the caller, who has asked for that, waits in a circle. A lease of its own waits for nobody who waits for
-// it.
-func (a *lockStream[M]) detectDeadlock(ctx context.Context) (bounded context.Context, stop func()) {
-	if !a.params.detectDeadlock || a.single {
-		return ctx, func() {}
-	}
-	a.lease.asksOfCircle(a.recipe.resource)
-	bounded, cancel := context.WithCancelCause(ctx)
-	looking := run(func() (struct{}, error) {
-		cancel(a.waitInCircle(bounded))
-		return struct{}{}, nil
-	})
-	a.calls = append(a.calls, looking.done)
-	return bounded, func() { cancel(nil) }
+// A circleWatch is what a caller that has asked for that knows of the circle in which it may wait.
+type circleWatch struct {
+	next   time.Time      // when it is looked for again; zero before that has begun
+	before []recipes.Link // the newest
 }
 
-// waitInCircle returns when the stream has closed a circle that has been seen twice, or with ctx's end.
-func (a *lockStream[M]) waitInCircle(ctx context.Context) error {
-	var before []recipes.Link
-	for {
-		select {
-		case <-after(circleInterval):
-		case <-ctx.Done():
-			return nil
-		}
-		var circle []recipes.Link
-		session := a.lease.session.Key().ID
-		if names := a.lease.waitsFor(2).Locks; len(names) > 0 {
-			circle, _ = a.services.waits().CircleOf(ctx, a.services.ensemble, session, names) // an error says nothing
-		}
-		if recipes.Closes(session, circle) && recipes.Same(before, circle) {
-			return deadlock(circle, a.params.name)
-		}
-		before = circle
+// left is how long it is until the circle is looked for again; 0 for ever.
+func (c circleWatch) left() time.Duration {
+	if c.next.IsZero() {
+		return 0
 	}
+	return max(time.Millisecond, time.Until(c.next))
+}
+
+// lookForCircle refuses a caller that has closed a circle which has been seen twice, if it has asked for that. A lease of its own waits for
+// nobody who waits for it.
+func (a *lockStream[M]) lookForCircle(ctx context.Context) error {
+	if !a.params.detectDeadlock || a.single || time.Now().Before(a.circle.next) {
+		return nil
+	}
+	var circle []recipes.Link
+	if a.circle.next.IsZero() {
+		a.lease.asksOfCircle(a.recipe.resource)
+	} else if names := a.lease.waitsFor(2).Locks; len(names) > 0 {
+		circle, _ = a.services.waits().CircleOf(ctx, a.services.ensemble, a.lease.session.Key().ID, names) // an error says nothing
+	}
+	if recipes.Closes(a.lease.session.Key().ID, circle) && recipes.Same(a.circle.before, circle) {
+		return deadlock(circle, a.params.name)
+	}
+	a.circle = circleWatch{time.Now().Add(circleInterval), circle}
+	return nil
 }
 
 func deadlock(circle []recipes.Link, waitsFor name) error {

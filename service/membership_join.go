@@ -51,6 +51,7 @@ type memberStream struct {
 	params joinParams
 	group  recipes.Group
 	guards guards            // of the joining, once they are known
+	taken  bool              // the name was, when it was last tried
 	member *member           // once joined
 	known  map[string]string // the metadata that the caller knows of
 }
@@ -74,7 +75,7 @@ func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*mem
 func (j *memberStream) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
 	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
-		steps: j, early: true, removed: recipes.ErrRemoved,
+		steps: j, rejoin: first(j.rejoin), early: true, removed: recipes.ErrRemoved,
 		end: func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 	}
 }
@@ -96,31 +97,8 @@ func (j *memberStream) again(leaving bool) error {
 	return nil
 }
 
-// awaitTurn makes the member, as soon as the name is free.
-func (j *memberStream) awaitTurn(ctx context.Context) error {
-	for {
-		join := func(about recipes.About) (*recipes.Membership, error) { return j.join(ctx, about) }
-		err := j.take(ctx, j.rejoinOr(first(j.rejoin), join))
-		if err == nil {
-			_, err = await(ctx, j.held, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, j.lease.session.Prove(ctx)
-			})
-			return err
-		}
-		if errors.Is(err, recipes.ErrGone) { // what was joined before the sidecar was started
-			return recipes.ErrRemoved
-		}
-		if errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects() {
-			_, err = await(ctx, j.held, j.awaitName)
-			err = j.outwait(ctx, err)
-		}
-		if err != nil {
-			return orTooMuch(err)
-		}
-	}
-}
-
-// join makes the member. What guards it is looked for once it comes to that: who comes back to a member does not join again.
+// join makes the member, as soon as the name is free. What guards it is looked for once it comes to that: who comes back to a member does not
+// join again.
 func (j *memberStream) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
 	if j.guards.services == nil {
 		found, err := j.services.parseGuards(ctx, j.params.guards)
@@ -129,24 +107,51 @@ func (j *memberStream) join(ctx context.Context, about recipes.About) (*recipes.
 		}
 		j.guards = found
 	}
+	if j.taken {
+		if err := j.awaitName(ctx); err != nil {
+			return nil, orTooMuch(err)
+		}
+	}
 	joined, err := j.group.Join(ctx, j.lease.session, j.params.member, about, j.guards.places()...)
-	return joined, j.guards.meaning(ctx, err)
+	err = j.guards.meaning(ctx, err)
+	if j.taken = errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects(); j.taken {
+		return nil, &blocked{changed: recipes.Given()}
+	}
+	return joined, orTooMuch(err)
+}
+
+// ask has the member certain to be its caller's.
+func (j *memberStream) ask(ctx context.Context) (turn, error) {
+	return turn{granted: true}, j.lease.session.Prove(ctx)
 }
 
 func (j *memberStream) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
-	return j.group.Rejoin(session, standing, j.params.member, about)
+	joined, err := j.group.Rejoin(session, standing, j.params.member, about)
+	if errors.Is(err, recipes.ErrGone) {
+		err = recipes.ErrRemoved
+	}
+	return joined, err
 }
 
-// awaitName returns when the name may be free. What it asks of a member that is there is guarded as the joining is.
-func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
+// awaitName returns when the name may be free; a *blocked says when that may be. What it asks of a member that is there is guarded as the joining
+// is.
+func (j *memberStream) awaitName(ctx context.Context) (err error) {
 	ensemble := j.guards.over(j.services.ensemble)
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
-		return struct{}{}, j.group.AwaitFree(ctx, ensemble, j.params.member)
+		var changed *recipes.Signal
+		if changed, err = j.group.WatchFree(ctx, ensemble, j.params.member); err == nil && changed != nil {
+			err = &blocked{changed: changed}
+		}
+	} else {
+		_, err = j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
+			Replace: true, By: j.caller.Identity, Reason: j.about().Owner, ForceAfter: j.services.forceAfter(nil),
+		})
+		err = j.guards.meaning(ctx, err)
 	}
-	_, err := j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
-		Replace: true, By: j.caller.Identity, Reason: j.about().Owner, ForceAfter: j.services.forceAfter(nil),
-	})
-	return struct{}{}, j.guards.meaning(ctx, err)
+	if errors.Is(err, recipes.ErrUnreachable) {
+		err = &blocked{again: countdown}
+	}
+	return err
 }
 
 // begin makes a member of the node. The first look is due at once.

@@ -22,7 +22,8 @@ type deliveryStream struct {
 	once     bool // it does not wait at all
 	caughtUp bool // the reader has, for that
 
-	delivered recipes.Taker
+	turn recipes.Taker // as it stood last
+	news queueNews[*queuev1.TakeResponse]
 }
 
 // Take tells whoever is one too many among those who wait so before a session is opened for it.
@@ -75,65 +76,46 @@ func (d *deliveryStream) again(leaving bool) error {
 	return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": d.name.text}}
 }
 
-// awaitTurn takes a place and returns when an item is delivered.
-func (d *deliveryStream) awaitTurn(ctx context.Context) error {
-	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) {
-		return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
-	})
-	news := queueNews[*queuev1.TakeResponse]{box: d.box}
-	for err == nil && !d.delivered.Delivered {
-		err = d.outwait(ctx, d.lookAtQueue(ctx, &news))
-	}
-	return err
+func (d *deliveryStream) join(ctx context.Context, about recipes.About) (*recipes.Delivery, error) {
+	return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
 }
 
-// lookAtQueue has an item delivered if there is one. Otherwise it tells the caller how it stands and returns when it is worth to look again.
-func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queuev1.TakeResponse]) error {
-	turn, err := await(ctx, d.held, d.place.Look)
+// ask has an item delivered if there is one.
+func (d *deliveryStream) ask(ctx context.Context) (shown turn, err error) {
+	d.turn, err = d.place.Look(ctx)
+	shown = turn{granted: d.turn.Delivered, changed: []*recipes.Signal{d.turn.Changed, d.turn.Marked}}
 	switch {
 	case err != nil:
-		return err
-	case turn.Asked.Break:
-		return errLockBroken
-	case turn.Delivered:
-		d.delivered = turn
-		return nil
-	case turn.Changed.IsGiven():
-		return nil
+		return turn{}, err
+	case d.turn.Asked.Break:
+		return turn{}, errLockBroken
+	case d.turn.Delivered, d.turn.Changed.IsGiven():
+		return shown, nil
 	case d.once && !d.caughtUp: // what the reader shows may be late
 		d.caughtUp = true
-		_, err := await(ctx, d.held, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.services.ensemble.CatchUp(ctx) })
-		return err
+		return turn{changed: []*recipes.Signal{recipes.Given()}}, d.services.ensemble.CatchUp(ctx)
 	case d.once:
-		if item, err := d.mayGetItem(ctx, turn); err != nil || !item {
-			return cmp.Or(err, errQueueEmpty)
+		if item, err := d.mayGetItem(ctx); err != nil || !item {
+			return turn{}, cmp.Or(err, errQueueEmpty)
 		}
 	}
-	rank := turn.Position + 1
-	var due <-chan struct{} // an item
-	if !turn.Due.IsZero() {
-		due = after(min(time.Until(turn.Due), lookAgain) + time.Millisecond)
+	if !d.turn.Due.IsZero() {
+		shown.again = max(0, min(time.Until(d.turn.Due), lookAgain)) + time.Millisecond
 	}
-	telling := news.due(rank)
-	err = d.pause(ctx, wakers{telling, turn.Changed.Done(), turn.Marked.Done(), due})
-	if err == nil && isClosed(telling) {
-		queued := &holdv1.Queued{Position: int32(turn.Position)}
-		news.tell(rank, queued, func() *queuev1.TakeResponse {
-			return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
-		})
-	}
-	return err
+	queued := &holdv1.Queued{Position: int32(d.turn.Position)}
+	shown.tell = d.news.tell(d.box, d.turn.Position, queued, func() *queuev1.TakeResponse {
+		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
+	})
+	return shown, nil
 }
 
 // lookAgain is after how long an item that is not due is looked at again, at the latest: the clock by which it is due may be set.
 const lookAgain = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
-func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) (bool, error) {
-	state, err := await(ctx, d.held, func(ctx context.Context) (recipes.QueueState, error) {
-		return d.queue.State(ctx, d.services.ensemble)
-	})
-	return turn.Position > 0 && turn.Position <= state.Items-state.Taken-state.Delayed, err
+func (d *deliveryStream) mayGetItem(ctx context.Context) (bool, error) {
+	state, err := d.queue.State(ctx, d.services.ensemble)
+	return d.turn.Position > 0 && d.turn.Position <= state.Items-state.Taken-state.Delayed, err
 }
 
 // begin makes a hold of the delivery, and lets the next of those who wait have its turn.
@@ -144,7 +126,7 @@ func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, node
 	})
 	go d.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	delivered := &queuev1.Delivered{HoldId: id, FencingToken: d.place.Token, Values: d.place.Values, Deliveries: int32(d.place.Times)}
-	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Delivered{Delivered: delivered}}, d.asks(d.delivered.Asked, d.delivered.Changed)
+	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Delivered{Delivered: delivered}}, d.asks(d.turn.Asked, d.turn.Changed)
 }
 
 // look asks what is asked of the delivery.

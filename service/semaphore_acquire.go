@@ -46,7 +46,8 @@ type permitsStream struct {
 	params    permitsParams
 	semaphore recipes.Semaphore
 
-	granted recipes.PermitsTurn
+	turn recipes.PermitsTurn // as it stood last
+	news queueNews[*semaphorev1.AcquireResponse]
 }
 
 // Acquire tells whoever is one too many for the semaphore's queue so before a session is opened for it.
@@ -67,7 +68,7 @@ func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[
 	p := &permitsStream{params: params, semaphore: m.semaphore(params.name)}
 	p.held = newHeld(m.services, on, heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, heldWords: permitsWords, resource: of, wait: waits, waitsFor: "for permits",
-		steps: p, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
+		steps: p, rejoin: p.rejoin, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
 	})
 	return p.held, nil
 }
@@ -84,34 +85,24 @@ var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
 	},
 }
 
-// awaitTurn takes a place and returns when the permits are granted.
-func (p *permitsStream) awaitTurn(ctx context.Context) error {
+// join takes a place, unless what is wanted can never be granted.
+func (p *permitsStream) join(ctx context.Context, about recipes.About) (*recipes.Permits, error) {
 	if err := p.lookAtLimit(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	err := p.take(ctx, p.rejoinOr(p.rejoin, func(about recipes.About) (*recipes.Permits, error) {
-		return p.semaphore.Join(ctx, p.lease.session, p.params.count, about)
-	}))
-	news := queueNews[*semaphorev1.AcquireResponse]{box: p.box}
-	for err == nil && !p.granted.Granted {
-		err = p.outwait(ctx, p.lookAtQueue(ctx, &news))
-	}
-	return err
+	return p.semaphore.Join(ctx, p.lease.session, p.params.count, about)
 }
 
 func (p *permitsStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Permits, error) {
 	return p.semaphore.Rejoin(session, standing, p.params.count, about)
 }
 
-// lookAtLimit refuses before a place is taken what can never be granted. Who comes back to permits is asked no more.
+// lookAtLimit refuses what can never be granted. Who comes back to permits is asked no more.
 func (p *permitsStream) lookAtLimit(ctx context.Context) error {
 	if p.claim != fresh {
 		return nil
 	}
-	limit, err := await(ctx, p.held, func(ctx context.Context) (limit int, err error) {
-		limit, _, err = p.semaphore.Admit(ctx, p.services.ensemble, p.params.count)
-		return limit, err
-	})
+	limit, _, err := p.semaphore.Admit(ctx, p.services.ensemble, p.params.count)
 	if errors.Is(err, recipes.ErrTooManyPermits) {
 		return p.tooMany(limit)
 	}
@@ -128,45 +119,36 @@ func (p *permitsStream) tooMany(limit int) error {
 	}
 }
 
-// lookAtQueue asks whether the permits can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
-// is worth to look again.
-func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaphorev1.AcquireResponse]) error {
-	turn, err := await(ctx, p.held, p.place.Look)
+// ask asks whether the permits can be granted, and has that done.
+func (p *permitsStream) ask(ctx context.Context) (shown turn, err error) {
+	p.turn, err = p.place.Look(ctx)
 	resumed := p.claim.held()
 	switch {
 	case errors.Is(err, recipes.ErrTooManyPermits) && !resumed:
-		return p.tooMany(turn.Limit)
-	case err == nil && turn.Asked.Break:
-		return errLockBroken
+		return shown, p.tooMany(p.turn.Limit)
+	case err == nil && p.turn.Asked.Break:
+		return shown, errLockBroken
 	case errors.Is(err, recipes.ErrTooManyPermits):
-		return errLockBroken // what was granted before the sidecar was started is too much now: the semaphore has shrunk
+		return shown, errLockBroken // what was granted before the sidecar was started is too much now: the semaphore has shrunk
 	case err != nil:
-		return p.naming(err)
-	case turn.Granted:
-		p.granted = turn
-		return nil
-	case turn.Changed.IsGiven():
-		return nil
+		return shown, p.naming(err)
+	case p.turn.Granted:
+		return turn{granted: true}, nil
+	}
+	shown.changed = []*recipes.Signal{p.turn.Changed, p.turn.Marked, p.turn.Resized}
+	switch {
+	case p.turn.Changed.IsGiven():
+		return shown, nil
 	case resumed:
-		return errLockBroken
+		return shown, errLockBroken
 	case p.params.once:
-		err = p.lookForRoom(ctx, turn)
+		err = p.lookForRoom(ctx, p.turn)
 	}
-	if err != nil {
-		return err
-	}
-	rank := turn.Position + 1
-	for {
-		due := news.due(rank)
-		err := p.pause(ctx, wakers{turn.Changed.Done(), turn.Marked.Done(), turn.Resized.Done(), due})
-		if err != nil || !isClosed(due) {
-			return err
-		}
-		queued := &holdv1.Queued{Position: int32(turn.Position)}
-		news.tell(rank, queued, func() *semaphorev1.AcquireResponse {
-			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
-		})
-	}
+	queued := &holdv1.Queued{Position: int32(p.turn.Position)}
+	shown.tell = p.news.tell(p.box, p.turn.Position, queued, func() *semaphorev1.AcquireResponse {
+		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
+	})
+	return shown, err
 }
 
 // lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
@@ -175,9 +157,7 @@ func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTur
 	if turn.Position == 0 {
 		return errSemaphoreFull
 	}
-	hasRoom, err := await(ctx, p.held, func(ctx context.Context) (bool, error) {
-		return p.semaphore.HasRoom(ctx, p.services.ensemble, p.params.count)
-	})
+	hasRoom, err := p.semaphore.HasRoom(ctx, p.services.ensemble, p.params.count)
 	if err == nil && !hasRoom {
 		return errSemaphoreFull
 	}
@@ -190,7 +170,7 @@ func (p *permitsStream) begin(ctx context.Context) (*semaphorev1.AcquireResponse
 	go p.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	granted := &semaphorev1.Granted{HoldId: id, Token: p.place.Token}
 	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Granted{Granted: granted}},
-		p.asks(p.granted.Asked, p.place.Changed())
+		p.asks(p.turn.Asked, p.place.Changed())
 }
 
 // look asks what is asked of the hold.
