@@ -147,8 +147,8 @@ func decided(decision recipes.Decision) agreementv1.Decision {
 	return agreementv1.Decision(agreementv1.Decision_value["DECISION_"+string(decision)])
 }
 
-// A voteStream is one Vote stream. It holds a vote until there is a decision.
-type voteStream struct {
+// A voteRequest is one Vote stream. It holds a vote until there is a decision.
+type voteRequest struct {
 	*held[*recipes.Vote, *agreementv1.VoteResponse]
 
 	request *agreementv1.VoteRequest
@@ -157,30 +157,30 @@ type voteStream struct {
 	decided bool
 }
 
-// voteRequest is one that does not wait for its turn.
-type voteRequest struct{ *agreementv1.VoteRequest }
+// voteParams is one that does not wait for its turn.
+type voteParams struct{ *agreementv1.VoteRequest }
 
-func (voteRequest) GetWaitTimeout() *durationpb.Duration { return nil }
+func (voteParams) GetWaitTimeout() *durationpb.Duration { return nil }
 
 func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.ServerStreamingServer[agreementv1.VoteResponse]) error {
 	return serve(request, stream, a.vote)
 }
 
 func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agreementv1.VoteResponse]) (holder, error) {
-	asked, all, err := a.parse(on.ctx, request)
+	asked, all, err := a.parse(on.call, request)
 	if err != nil {
 		return nil, err
 	}
-	params, err := parseHeld(voteRequest{request})
+	params, err := parseHeld(voteParams{request})
 	if err != nil {
 		return nil, err
 	}
-	v := &voteStream{request: request, name: asked, all: all}
+	v := &voteRequest{request: request, name: asked, all: all}
 	v.held = newHeld(a.services, on, heldRecipe[*recipes.Vote, *agreementv1.VoteResponse]{
 		heldParams: params, heldWords: voteWords, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
 		steps: v, unsure: v.unsure, early: true, removed: recipes.ErrNoAgreement,
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
-		gone:    func() { v.gone(context.WithoutCancel(on.ctx)) },
+		gone:    func() { v.gone(context.WithoutCancel(on.call)) },
 	})
 	return v.held, nil
 }
@@ -194,17 +194,17 @@ var voteWords = heldWords[*agreementv1.VoteResponse]{
 	},
 }
 
-func (v *voteStream) join(ctx context.Context, about recipes.About) (*recipes.Vote, error) {
+func (v *voteRequest) join(ctx context.Context, about recipes.About) (*recipes.Vote, error) {
 	return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), v.request.GetParticipant(), about)
 }
 
 // ask has the vote certain to be its caller's.
-func (v *voteStream) ask(ctx context.Context) (turn, error) {
+func (v *voteRequest) ask(ctx context.Context) (turn, error) {
 	return turn{granted: true}, v.lease.session.Prove(ctx)
 }
 
 // unsure says what an error means to a caller that may have voted.
-func (v *voteStream) unsure(err error) error {
+func (v *voteRequest) unsure(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNoParticipant):
 		return invalid("participant", v.request.GetParticipant(), "one of those that Begin named")
@@ -217,13 +217,13 @@ func (v *voteStream) unsure(err error) error {
 }
 
 // begin makes a hold of the vote, for which a sidecar that stops waits. The first look is due at once.
-func (v *voteStream) begin(context.Context) (*agreementv1.VoteResponse, nodeState) {
+func (v *voteRequest) begin(context.Context) (*agreementv1.VoteResponse, nodeState) {
 	v.beginHold(&hold{name: v.name, token: v.place.Token})
 	return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Voted{Voted: &agreementv1.Voted{}}}, nodeState{changed: recipes.Given()}
 }
 
 // look awaits the decision, tells it and then ends the stream.
-func (v *voteStream) look(ctx context.Context) (nodeState, error) {
+func (v *voteRequest) look(ctx context.Context) (nodeState, error) {
 	decision, err := v.all.Await(ctx, v.services.ensemble, v.request.GetAgreement())
 	for _, final := range []error{recipes.ErrNoAgreement, recipes.ErrDenied, recipes.ErrQuota} {
 		if errors.Is(err, final) {
@@ -232,11 +232,11 @@ func (v *voteStream) look(ctx context.Context) (nodeState, error) {
 	}
 	return nodeState{act: func() error {
 		v.decided = true
-		v.box.Put(topicMetadata, func() (*agreementv1.VoteResponse, bool) {
+		v.put(topicMetadata, func() (*agreementv1.VoteResponse, bool) {
 			told := &agreementv1.Decided{Decision: decided(decision)}
 			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Decided{Decided: told}}, true
 		})
-		v.box.Put(topicSent, func() (none *agreementv1.VoteResponse, _ bool) {
+		v.put(topicSent, func() (none *agreementv1.VoteResponse, _ bool) {
 			v.acknowledged.close()
 			return none, false
 		})
@@ -245,7 +245,7 @@ func (v *voteStream) look(ctx context.Context) (nodeState, error) {
 }
 
 // gone has an agreement aborted whose participant is. Those who have seen the vote stand do so as well.
-func (v *voteStream) gone(ctx context.Context) {
+func (v *voteRequest) gone(ctx context.Context) {
 	if !v.decided {
 		_, _ = v.all.Abort(ctx, v.services.ensemble, v.request.GetAgreement())
 	}

@@ -36,8 +36,8 @@ func parseEntrance(request *barrierv1.EnterRequest) (params entranceParams, err 
 	return params, err
 }
 
-// An entranceStream is one Enter stream. Its place is one at a double barrier, and its turn comes when enough stand there.
-type entranceStream struct {
+// An entranceRequest is one Enter stream. Its place is one at a double barrier, and its turn comes when enough stand there.
+type entranceRequest struct {
 	*held[*recipes.Entrant, *barrierv1.EnterResponse]
 
 	params  entranceParams
@@ -57,11 +57,11 @@ func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrier
 		return nil, err
 	}
 	of := resource{kindBarrier, params.name.text}
-	waits, err := b.services.waiters.enter(on.goesOn(), of)
+	waits, err := b.services.waiters.enter(on.claim.goesOn(), of)
 	if err != nil {
 		return nil, err
 	}
-	e := &entranceStream{params: params, barrier: b.barrier(params.name)}
+	e := &entranceRequest{params: params, barrier: b.barrier(params.name)}
 	e.held = newHeld(b.services, on, heldRecipe[*recipes.Entrant, *barrierv1.EnterResponse]{
 		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "at barrier",
 		steps: e, rejoin: first(e.rejoin), early: true, removed: errLockBroken,
@@ -79,16 +79,16 @@ var enterWords = heldWords[*barrierv1.EnterResponse]{
 	},
 }
 
-func (e *entranceStream) join(ctx context.Context, about recipes.About) (*recipes.Entrant, error) {
+func (e *entranceRequest) join(ctx context.Context, about recipes.About) (*recipes.Entrant, error) {
 	return e.barrier.Join(ctx, e.lease.session, about)
 }
 
-func (e *entranceStream) rejoin(session recipes.Adopter, standing recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
+func (e *entranceRequest) rejoin(session recipes.Adopter, standing recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
 	return e.barrier.Rejoin(session, standing)
 }
 
 // ask asks whether enough stand at the barrier.
-func (e *entranceStream) ask(ctx context.Context) (shown turn, err error) {
+func (e *entranceRequest) ask(ctx context.Context) (shown turn, err error) {
 	e.entered, err = e.place.Enter(ctx, e.services.ensemble, e.params.size)
 	shown = turn{granted: e.entered.Round.Number != 0, changed: []*recipes.Signal{e.entered.Changed, e.entered.Others}}
 	switch {
@@ -103,7 +103,7 @@ func (e *entranceStream) ask(ctx context.Context) (shown turn, err error) {
 	}
 	present := int32(e.entered.Present)
 	shown.tell = func() {
-		e.box.Put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
+		e.put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
 			waiting := &barrierv1.Waiting{Present: present}
 			return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
 		})
@@ -112,14 +112,14 @@ func (e *entranceStream) ask(ctx context.Context) (shown turn, err error) {
 }
 
 // begin makes a hold of the place. The first look is due soon.
-func (e *entranceStream) begin(context.Context) (*barrierv1.EnterResponse, nodeState) {
+func (e *entranceRequest) begin(context.Context) (*barrierv1.EnterResponse, nodeState) {
 	id := e.beginHold(&hold{name: e.params.name, token: e.place.Token, round: e.entered.Round})
 	entered := &barrierv1.Entered{HoldId: id, Token: e.place.Token, Round: e.entered.Round.Number}
 	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Entered{Entered: entered}}, nodeState{}
 }
 
 // look asks whether the place still stands.
-func (e *entranceStream) look(ctx context.Context) (nodeState, error) {
+func (e *entranceRequest) look(ctx context.Context) (nodeState, error) {
 	changed, err := e.place.Look(ctx)
 	return nodeState{changed: changed}, err
 }

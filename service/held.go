@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	machine "github.com/sidekeeper/sidekeeper/internal/lease"
+	"github.com/sidekeeper/sidekeeper/internal/outbox"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -112,34 +113,45 @@ type heldPlace interface {
 	Leave(ctx context.Context)
 }
 
-// A line is how the caller of one request is told of it: by a stream of its own, or by the stream of its lease.
+// A line is what a request has of the stream that tells its caller of it: one of its own, or that of its lease.
 type line[M any] struct {
-	ctx     context.Context //nolint:containedctx // of the call
-	header  func() error
-	send    func(M) error
-	started *started // nil for a stream of its own
+	call         context.Context //nolint:containedctx // of the call that has begun the request
+	stream       context.Context //nolint:containedctx // of the stream that the caller reads: only the caller ends it
+	over         over            // of the request
+	left         <-chan struct{} // closed when the caller has ended the request
+	acknowledged *latch          // closed when the caller has given the request up or said that it does not count on it any more
+	put          put[M]
+
+	lease  *lease     // whose stream it is; nil if the request names one, or gets one
+	id     machine.ID // to the lease's machine; 0 if it gets one there
+	number uint64     // by which the caller knows it on the lease's stream
+	claim  *claim     // what it was before the sidecar was started
 }
 
-// goesOn says whether the request goes on with what it was before the sidecar was started.
-func (l line[M]) goesOn() bool { return l.started != nil && l.started.claim.goesOn() }
+// A put has a message sent soon, instead of an unsent one of the same topic.
+type put[M any] func(about outbox.Topic, compose func() (M, bool))
 
 // A holder is one request for something that is held.
 type holder interface {
 	begin(ended func(err error))
-	giveUpNow(why error)
+	isGivenUp()
 	stopping()
 	giveUp(then func())
-	serve() error
+	serve(header func() error, sent func()) error
 }
 
 // serve is a call of its own, from end to end.
 func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare func(Q, line[*M]) (holder, error)) error {
-	header := func() error { return stream.SendHeader(metadata.MD{}) }
-	made, err := prepare(request, line[*M]{ctx: stream.Context(), header: header, send: stream.Send})
+	ctx := stream.Context()
+	ends := overOf(ctx)
+	box := newOutbox(ends, stream.Send)
+	made, err := prepare(request, line[*M]{
+		call: ctx, stream: ctx, over: ends, left: ctx.Done(), acknowledged: newLatch(), put: box.Put, claim: fresh,
+	})
 	if err != nil {
 		return err
 	}
-	return made.serve()
+	return made.serve(func() error { return stream.SendHeader(metadata.MD{}) }, box.Wait)
 }
 
 // A phase is how far a request has come.
@@ -156,28 +168,21 @@ const (
 // what it has taken after its end was told, however it ends. The goroutine that brings an event does what follows. P is its place, and M what
 // its caller is sent.
 type held[P heldPlace, M any] struct {
+	line[M]
+
 	recipe   heldRecipe[P, M]
 	services *Services
 	caller   caller.Caller
 	began    time.Time
-	call     context.Context //nolint:containedctx // of the call that has begun it
-	header   func() error
-	left     <-chan struct{} // closed when the caller has ended the request
-	stream   context.Context //nolint:containedctx // of the stream that the caller reads: only the caller ends it
-	over     over
-	ends     atomic.Pointer[func() bool] // has the end of over not be heeded; nil if a stream of its own heeds it
-	box      mailbox[M]
-	started  *started // what the request is on a lease's stream; nil if it has a stream of its own
-	claim    *claim   // what the request was before the sidecar was started
+	ends     atomic.Pointer[func() bool] // has the end of over not be heeded
 
 	inbox
 	phase phase
 	tells func(err error) // what the request has ended with, once
 
-	lease  *lease
 	stands bool        // on the lease, and has to leave it
 	single bool        // the lease is this request's alone
-	forget func() bool // has the request not end with its lease any more, if that is not for the lease's own stream to do
+	forget func() bool // has the request not end with its lease any more, if nothing else sees to that
 	calls  []<-chan struct{}
 
 	waits       context.Context    //nolint:containedctx // of the waiting
@@ -189,7 +194,7 @@ type held[P heldPlace, M any] struct {
 
 	begun      bool               // it has begun to hold
 	hold       *hold              // then; nil of what is no hold
-	holds      chan struct{}      // closed then; nil on a lease's stream
+	holds      chan struct{}      // closed then; nil unless the stream that is served here waits for that
 	looks      context.Context    //nolint:containedctx // of the looks at the place
 	stopLooks  context.CancelFunc // of looks
 	sleep      func()             // has nothing follow that would after a time, or when a signal is given
@@ -199,29 +204,17 @@ type held[P heldPlace, M any] struct {
 	grace      *time.Timer        // of it, after which the hold ends; nil if it need not
 	taken      bool               // the place was removed by another hand
 
-	id           machine.ID      // to the lease's machine
-	acknowledged *latch          // closed when the caller has said that it does not count on the hold any more
-	parting      machine.Parting // how the request has ended
+	parting machine.Parting // how the request has ended
 }
 
 func newHeld[P heldPlace, M any](services *Services, on line[M], recipe heldRecipe[P, M]) *held[P, M] {
-	ctx := on.ctx
-	made := &held[P, M]{
-		recipe: recipe, services: services, caller: caller.Of(ctx), began: time.Now(), call: ctx, header: on.header, started: on.started,
-		claim: fresh,
+	return &held[P, M]{
+		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(),
+		waited: func(bool) {}, unbound: stopsNothing, forget: stopsNothing, sleep: func() {}, forgetGone: func() {},
 	}
-	if of := on.started; of != nil {
-		made.stream, made.over, made.claim = of.ctx, over{ctx, of.over.end}, of.claim
-		caller.PermissionOf(ctx).Ends(of.over.end)
-		made.id, made.box, made.acknowledged, made.left = of.life, drawer[M]{of}, of.stopped, of.stopped.closed
-	} else {
-		made.stream, made.over, made.holds = ctx, overOf(ctx), make(chan struct{})
-		made.box, made.acknowledged, made.left = newOutbox(made.over, on.send), newLatchThat(made.isGivenUp), ctx.Done()
-	}
-	made.waited, made.unbound, made.forget = func(bool) {}, func() bool { return true }, func() bool { return true }
-	made.sleep, made.forgetGone = func() {}, func() {}
-	return made
 }
+
+func stopsNothing() bool { return false }
 
 // kind is what the request's wait counts under.
 func (s *held[P, M]) kind() string { return cmp.Or(s.recipe.waits, s.recipe.resource.kind) }
@@ -229,21 +222,24 @@ func (s *held[P, M]) kind() string { return cmp.Or(s.recipe.waits, s.recipe.reso
 // do does what follows from something that has happened. A panic ends the request alone.
 func (s *held[P, M]) do(what func()) { s.inbox.do(what, s) }
 
-// serve is a call of its own, from end to end. It returns the status that the call ends with; what it has taken is given up after that.
-func (s *held[P, M]) serve() error {
-	if err := s.header(); err != nil {
+// serve is a call of its own, from end to end. It returns the status that the call ends with; what it has taken is given up after that, and
+// sent returns when nothing is being sent any more.
+func (s *held[P, M]) serve(header func() error, sent func()) error {
+	if err := header(); err != nil {
 		s.recipe.wait.leave()
 		return err
 	}
+	s.holds = make(chan struct{})
+	s.acknowledged.does(s.isGivenUp)
 	end := make(chan error, 1)
-	ended := func(err error) { end <- err }
 	caller.AfterStatus(s.call, func() {
-		s.giveUp(func() { ended(nil) })
+		s.isHanded()
+		s.giveUp(func() { end <- nil })
 		<-end //nolint:errcheck // giving up does not fail
-		s.box.Wait()
+		sent()
 	})
-	s.begin(ended)
-	over, holds, connectivity := s.over.Done(), s.holds, &connectivity{}
+	s.begin(func(err error) { end <- err })
+	holds, connectivity := s.holds, &connectivity{}
 	var stops <-chan struct{}
 	if s.lease != nil {
 		stops = s.lease.drain.notice
@@ -253,9 +249,6 @@ func (s *held[P, M]) serve() error {
 		select {
 		case err := <-end:
 			return err
-		case <-over:
-			over = nil
-			s.do(s.isOver)
 		case <-stops:
 			stops = nil
 			s.stopping()

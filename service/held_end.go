@@ -42,7 +42,7 @@ func (s *held[P, M]) endHold(why error) error {
 	if s.begun {
 		s.endForCaller(why)
 	} else {
-		s.started.endClaim(why)
+		s.claim.of.endClaim(why)
 	}
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
 		defer s.disregard(place)
@@ -66,6 +66,13 @@ func (s *held[P, M]) endForCaller(why error) {
 	}
 }
 
+// isHanded is when the end was handed to the transport.
+func (s *held[P, M]) isHanded() {
+	if s.stands {
+		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.id})
+	}
+}
+
 // giveUp lets go of the place, after the end was told, and when no caller counts on the hold any more. Where places have names, the lease can
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old. then is called when
 // the place is gone.
@@ -73,9 +80,6 @@ func (s *held[P, M]) giveUp(then func()) {
 	if !s.stands {
 		then()
 		return
-	}
-	if s.started == nil { // else it tells itself when it hands the end over
-		s.lease.drive.step(machine.Event{Kind: machine.Handed, Of: s.id})
 	}
 	s.lease.drive.afterLeft(s.id, func() {
 		if !s.mayLeaveAtOnce() {
@@ -110,10 +114,8 @@ func (s *held[P, M]) letGo() {
 
 // isLeft is when the place is gone.
 func (s *held[P, M]) isLeft(then func()) {
-	if s.started == nil {
-		s.forget()
-		s.acknowledged.careless()
-	}
+	s.forget()
+	s.acknowledged.careless()
 	if s.hold != nil {
 		s.services.forgoHold(s.hold)
 	}

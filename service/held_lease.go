@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -15,11 +14,9 @@ func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 		return errStopping
 	}
 	switch {
-	case s.started != nil:
-		if s.recipe.leaseID != "" {
-			return invalid("lease_id", s.recipe.leaseID, "empty: the request stands on the lease of its stream")
-		}
-		s.lease = s.started.lease
+	case s.lease != nil && s.recipe.leaseID != "":
+		return invalid("lease_id", s.recipe.leaseID, "empty: the request stands on the lease of its stream")
+	case s.lease != nil:
 	case s.recipe.leaseID == "":
 		s.single = true
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
@@ -47,17 +44,11 @@ func (s *held[P, M]) stand() (leaving *recipes.Signal, err error) {
 		leaving = s.lease.leaving(s.recipe.resource)
 		return leaving, s.recipe.again(leaving != nil)
 	}
-	if err == nil && s.started == nil {
+	if err == nil && s.id == 0 {
 		s.id = s.lease.drive.begin(s.caller, false)
 	}
 	s.stands = err == nil
 	return nil, err
-}
-
-// isGivenUp is called when the caller of a stream of its own gives up what it holds, or acknowledges its end.
-func (s *held[P, M]) isGivenUp() {
-	s.over.end(errGivenUp)
-	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
 }
 
 // about is what the caller says about itself in its request, and for the rest what it said of its lease.
@@ -71,8 +62,8 @@ func (s *held[P, M]) about() recipes.About {
 		about.Metadata = s.lease.about.Metadata
 	}
 	about.Timeout = s.lease.session.Timeout()
-	if s.started != nil && s.lease.resumable() {
-		about.Request = s.started.id
+	if s.lease.resumable() {
+		about.Request = s.number
 	}
 	return about
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -15,10 +16,8 @@ func (s *held[P, M]) begin(ended func(err error)) {
 	s.tells = ended
 	err := contained(s.start)
 	isOver := func() { s.do(s.isOver) }
-	if s.started != nil { // otherwise serve heeds it
-		heed := context.AfterFunc(s.over.ctx, isOver)
-		s.ends.Store(&heed)
-	}
+	heed := context.AfterFunc(s.over.ctx, isOver)
+	s.ends.Store(&heed)
 	if s.bound() {
 		s.unbound = context.AfterFunc(s.waits, isOver)
 	}
@@ -183,11 +182,12 @@ func (s *held[P, M]) broken() error {
 	return s.recipe.removed
 }
 
-// giveUpNow ends the request for its caller, at once and in the caller's goroutine if nothing else has.
-func (s *held[P, M]) giveUpNow(why error) {
+// isGivenUp is called when the caller gives the request up, which ends it at once, or acknowledges its end.
+func (s *held[P, M]) isGivenUp() {
+	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
 	heed := s.ends.Swap(nil)
 	mine := heed != nil && (*heed)()
-	s.over.end(why)
+	s.over.end(errGivenUp)
 	if mine {
 		s.do(s.isOver)
 	}

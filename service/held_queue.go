@@ -31,13 +31,13 @@ func (q *queueNews[M]) left(position int) time.Duration {
 func (q *queueNews[M]) isDue(position int) bool { return q.left(position) == time.Millisecond }
 
 // tell returns what puts the event into the box, if the state that it tells of, without ages, is not the one that was told last; else nil.
-func (q *queueNews[M]) tell(box mailbox[M], position int, ageless proto.Message, event func() M) func() {
+func (q *queueNews[M]) tell(put put[M], position int, ageless proto.Message, event func() M) func() {
 	q.next = time.Now().Add(max(glanceLeast, time.Duration(position)*glancePerRank))
 	if proto.Equal(ageless, q.told) {
 		return nil
 	}
 	q.told, q.position = ageless, position
-	return func() { box.Put(topicPlace, func() (M, bool) { return event(), true }) }
+	return func() { put(topicPlace, func() (M, bool) { return event(), true }) }
 }
 
 // sooner is the shorter of two times to wait, of which 0 is for ever.

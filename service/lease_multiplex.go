@@ -24,7 +24,7 @@ import (
 const mostUnsent = 4096
 
 // A multiplex is a lease's stream that carries all that stands on it. Each request is admitted and held as its single call would be, with a
-// drawer of the one outbox in place of an outbox of its own.
+// topics of its own in the one outbox in place of an outbox of its own.
 type multiplex struct {
 	leases *leaseService
 	stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
@@ -179,7 +179,11 @@ func (m *multiplex) enter(id uint64, claimed *claim) (*started, error) {
 	m.last++
 	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over.ctx)}
 	begun.life = m.lease.drive.begin(caller.Of(m.ctx), true)
-	begun.stopped = newLatchThat(begun.isGivenUp)
+	begun.stopped = newLatch()
+	begun.stopped.does(begun.isGivenUp)
+	if claimed != fresh {
+		claimed.of = begun
+	}
 	m.requests[id] = begun
 	m.telling.Add(1)
 	m.running.Add(1)
@@ -204,15 +208,15 @@ func (m *multiplex) stop(id uint64) {
 
 // isGivenUp is called when the caller gives the request up or acknowledges its end.
 func (s *started) isGivenUp() {
-	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.life})
 	s.mu.Lock()
 	made := s.holder
 	s.mu.Unlock()
 	if made == nil {
+		s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.life})
 		s.over.end(errGivenUp)
 		return
 	}
-	made.giveUpNow(errGivenUp)
+	made.isGivenUp()
 }
 
 // all are the requests that have not gone.

@@ -41,6 +41,7 @@ type claim struct {
 	session  ReturnedSession
 	shared   time.Time // when nobody counts any more who asked the process before over a connection of its own; zero if nobody did
 	kind     string    // of the hold
+	of       *started  // the request, once it has begun
 
 	decided *latch // closed when its nodes are the request's again, or it has been told why not
 	taken   func() // called when that is so, or they are gone
@@ -300,7 +301,7 @@ func (s *held[P, M]) comeBack() {
 	if s.claim == fresh {
 		return
 	}
-	s.started.inHand = true
+	s.claim.of.inHand = true
 	s.claim.taken()
 	if !s.claim.shared.IsZero() {
 		s.lease.drive.tell(s.id, caller.OutOfSight(), time.Until(s.claim.shared))
@@ -310,7 +311,7 @@ func (s *held[P, M]) comeBack() {
 // giveUpUnreturned lets go of what was claimed and has not become the stream's place.
 func (s *held[P, M]) giveUpUnreturned() {
 	for _, left := range s.claim.standing {
-		s.started.remove(left)
+		s.claim.of.remove(left)
 	}
 }
 

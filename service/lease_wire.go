@@ -13,6 +13,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
@@ -69,21 +70,24 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 
 func calling[Q, M any](method string, request Q, prepare func(Q, line[M]) (holder, error)) heldCall {
 	return heldCall{method, request, func(ctx context.Context, of *started) (holder, error) {
-		return prepare(request, line[M]{ctx: ctx, started: of})
+		return prepare(request, lineOf[M](ctx, of))
 	}}
 }
 
-// A drawer is the mailbox of one request: its part of the outbox of the stream.
-type drawer[M any] struct{ *started }
-
-func (d drawer[M]) Put(about outbox.Topic, compose func() (M, bool)) {
-	d.box.Put(outbox.Topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
-		event, ok := compose()
-		return d.event(event), ok
-	})
+// lineOf is the line of a request on its lease's stream.
+func lineOf[M any](call context.Context, of *started) line[M] {
+	caller.PermissionOf(call).Ends(of.over.end)
+	return line[M]{
+		call: call, stream: of.ctx, over: over{call, of.over.end}, left: of.stopped.closed, acknowledged: of.stopped,
+		put: func(about outbox.Topic, compose func() (M, bool)) {
+			of.box.Put(outbox.Topic(of.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
+				event, ok := compose()
+				return of.event(event), ok
+			})
+		},
+		lease: of.lease, id: of.life, number: of.id, claim: of.claim,
+	}
 }
-
-func (drawer[M]) Wait() {}
 
 // ended is the status of a request as a message.
 func (s *started) ended(err error) *leasev1.MultiplexResponse {

@@ -57,8 +57,8 @@ func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Dur
 	return *delay, nil
 }
 
-// A lockStream is one request that stands in a lock's queue. M is what its caller is sent.
-type lockStream[M any] struct {
+// A lockRequest is one request that stands in a lock's queue. M is what its caller is sent.
+type lockRequest[M any] struct {
 	*held[*recipes.Place, M]
 
 	params acquireParams
@@ -97,12 +97,12 @@ func (l *lockService) acquire(request *lockv1.AcquireRequest, on line[*lockv1.Ac
 // takeLock is a request that stands in a lock's queue. A caller that is one too many for the queue is told so before a session is opened for it.
 func takeLock[M any](services *Services, on line[M], params acquireParams, lock recipes.Lock, words lockWords[M]) (holder, error) {
 	of := resource{kindLock, params.name.text}
-	waits, err := services.waiters.enter(on.goesOn(), of)
+	waits, err := services.waiters.enter(on.claim.goesOn(), of)
 	if err != nil {
 		return nil, err
 	}
 	lock.Delay = params.delay
-	a := &lockStream[M]{params: params, lock: lock, words: words}
+	a := &lockRequest[M]{params: params, lock: lock, words: words}
 	recipe := heldRecipe[*recipes.Place, M]{
 		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "for the lock",
 		steps: a, rejoin: first(lock.Rejoin), removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
@@ -140,7 +140,7 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 	},
 }
 
-func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+func (a *lockRequest[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
 	if a.params.delay > 0 {
 		if err := a.lock.Keep(ctx, a.services.ensemble); err != nil {
 			return nil, err
@@ -149,17 +149,17 @@ func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes
 	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 }
 
-func (a *lockStream[M]) joinThen(about recipes.About, then func(*recipes.Place, error)) {
+func (a *lockRequest[M]) joinThen(about recipes.About, then func(*recipes.Place, error)) {
 	a.lock.JoinThen(a.waits, a.lease.session, a.params.mode, about, then)
 }
 
-func (a *lockStream[M]) atOnce() bool {
+func (a *lockRequest[M]) atOnce() bool {
 	a.granted = a.place.GrantAtOnce()
 	return a.granted != nil
 }
 
 // ask asks whose turn it is, and has the place granted in one go if it is its own.
-func (a *lockStream[M]) ask(ctx context.Context) (turn, error) {
+func (a *lockRequest[M]) ask(ctx context.Context) (turn, error) {
 	if !a.stands() {
 		shown, err := a.lookAtQueue(ctx)
 		if err != nil || shown.granted || shown.moved {
@@ -173,17 +173,17 @@ func (a *lockStream[M]) ask(ctx context.Context) (turn, error) {
 		return turn{}, heldBy(a.turn.Holders)
 	case a.turn.First:
 		ageless, event := a.words.queued(recipes.Turn{}, a.delay)
-		return turn{tell: a.news.tell(a.box, 0, ageless, event), changed: []*recipes.Signal{a.turn.Marked}, again: a.delay}, nil
+		return turn{tell: a.news.tell(a.put, 0, ageless, event), changed: []*recipes.Signal{a.turn.Marked}, again: a.delay}, nil
 	}
 	return a.queued(ctx)
 }
 
 // stands says whether the place stands as it stood last, so that only the caller is to be told more.
-func (a *lockStream[M]) stands() bool {
+func (a *lockRequest[M]) stands() bool {
 	return a.turn.Changed != nil && !a.turn.Changed.IsGiven() && !a.turn.Marked.IsGiven()
 }
 
-func (a *lockStream[M]) lookAtQueue(ctx context.Context) (shown turn, err error) {
+func (a *lockRequest[M]) lookAtQueue(ctx context.Context) (shown turn, err error) {
 	a.turn, err = a.place.Look(ctx)
 	switch {
 	case err != nil:
@@ -202,7 +202,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context) (shown turn, err error)
 }
 
 // queued tells a caller how it stands that has to wait, if it is time for that.
-func (a *lockStream[M]) queued(ctx context.Context) (shown turn, err error) {
+func (a *lockRequest[M]) queued(ctx context.Context) (shown turn, err error) {
 	if err = a.lookForCircle(ctx); err != nil {
 		return shown, err
 	}
@@ -214,7 +214,7 @@ func (a *lockStream[M]) queued(ctx context.Context) (shown turn, err error) {
 			}
 		}
 		ageless, event := a.words.queued(glance, 0)
-		shown.tell = a.news.tell(a.box, glance.Position, ageless, event)
+		shown.tell = a.news.tell(a.put, glance.Position, ageless, event)
 	}
 	shown.changed = []*recipes.Signal{a.turn.Changed, a.turn.Marked}
 	shown.again = sooner(a.news.left(a.turn.Position), a.circle.left())
@@ -223,7 +223,7 @@ func (a *lockStream[M]) queued(ctx context.Context) (shown turn, err error) {
 
 // stepsBack says whether a candidate that waits is asked to make way for another one. Who was granted something by an earlier process does not
 // wait.
-func (a *lockStream[M]) stepsBack(turn recipes.Turn) bool {
+func (a *lockRequest[M]) stepsBack(turn recipes.Turn) bool {
 	return turn.Revocation.To != "" && !a.claim.held()
 }
 
@@ -246,14 +246,14 @@ func heldBy(holders []recipes.Contender) error {
 }
 
 // begin makes a hold of the granted place.
-func (a *lockStream[M]) begin(ctx context.Context) (M, nodeState) {
+func (a *lockRequest[M]) begin(ctx context.Context) (M, nodeState) {
 	id := a.beginHold(&hold{name: a.params.name, token: a.granted.Token, place: a.granted.Guard()})
 	tellGrant(ctx, a.granted.Token)
 	return a.words.granted(id, a.granted.Token), a.asks(a.granted.Revocation, a.granted.Changed)
 }
 
 // look asks what is asked of the hold.
-func (a *lockStream[M]) look(ctx context.Context) (nodeState, error) {
+func (a *lockRequest[M]) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := a.granted.Look(ctx)
 	return a.asks(revocation, changed), err
 }

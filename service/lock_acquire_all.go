@@ -52,8 +52,8 @@ func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams
 	return params, err
 }
 
-// A locksStream is one AcquireAll stream. Its place is one in each of several queues.
-type locksStream struct {
+// A locksRequest is one AcquireAll stream. Its place is one in each of several queues.
+type locksRequest struct {
 	*held[*recipes.Places, *lockv1.AcquireAllResponse]
 
 	params acquireAllParams
@@ -75,11 +75,11 @@ func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*loc
 		return nil, err
 	}
 	of := each(params.names, func(n name) resource { return resource{kindLock, n.text} })
-	a := &locksStream{params: params}
+	a := &locksRequest{params: params}
 	for i, n := range params.names {
 		a.wanted = append(a.wanted, recipes.Wanted{Lock: l.directory.lock(n), Mode: params.modes[i]})
 	}
-	waits, err := l.services.waiters.enter(on.goesOn(), of...)
+	waits, err := l.services.waiters.enter(on.claim.goesOn(), of...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,16 +103,16 @@ var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
 }
 
 // join takes a place in each queue.
-func (a *locksStream) join(ctx context.Context, about recipes.About) (*recipes.Places, error) {
+func (a *locksRequest) join(ctx context.Context, about recipes.About) (*recipes.Places, error) {
 	return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
 }
 
-func (a *locksStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Places, error) {
+func (a *locksRequest) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Places, error) {
 	return recipes.RejoinAll(session, standing, a.wanted, about)
 }
 
 // ask asks whether all of the locks can be granted, and has that done.
-func (a *locksStream) ask(ctx context.Context) (shown turn, err error) {
+func (a *locksRequest) ask(ctx context.Context) (shown turn, err error) {
 	if a.turn.Changed == nil || a.turn.Changed.IsGiven() || a.turn.Delay > 0 {
 		a.turn, err = a.place.Look(ctx, a.services.ensemble)
 	}
@@ -140,7 +140,7 @@ func (a *locksStream) ask(ctx context.Context) (shown turn, err error) {
 		}
 		a.turn.Turns = turns
 		queued := a.queued(turns)
-		shown.tell = a.news.tell(a.box, farthest(turns), queued, func() *lockv1.AcquireAllResponse {
+		shown.tell = a.news.tell(a.put, farthest(turns), queued, func() *lockv1.AcquireAllResponse {
 			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Queued{Queued: queued}}
 		})
 	}
@@ -166,7 +166,7 @@ func farthest(turns []recipes.Turn) (position int) {
 	return position
 }
 
-func (a *locksStream) queued(turns []recipes.Turn) *lockv1.AllQueued {
+func (a *locksRequest) queued(turns []recipes.Turn) *lockv1.AllQueued {
 	queued := &lockv1.AllQueued{}
 	for i, turn := range turns {
 		if !turn.First {
@@ -177,7 +177,7 @@ func (a *locksStream) queued(turns []recipes.Turn) *lockv1.AllQueued {
 }
 
 // begin makes one hold of the granted places. All of them were made by one transaction, hence have one token.
-func (a *locksStream) begin(ctx context.Context) (*lockv1.AcquireAllResponse, nodeState) {
+func (a *locksRequest) begin(ctx context.Context) (*lockv1.AcquireAllResponse, nodeState) {
 	granted, made := &lockv1.AllGranted{}, &hold{}
 	for i, place := range a.place.Guards() {
 		of := guard{lock: a.params.names[i], token: place.Token, place: place}
@@ -194,7 +194,7 @@ func (a *locksStream) begin(ctx context.Context) (*lockv1.AcquireAllResponse, no
 }
 
 // look asks what is asked of the hold.
-func (a *locksStream) look(ctx context.Context) (nodeState, error) {
+func (a *locksRequest) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := a.place.LookAgain(ctx)
 	return a.asks(revocation, changed), err
 }

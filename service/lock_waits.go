@@ -140,7 +140,7 @@ func (c circleWatch) left() time.Duration {
 
 // lookForCircle refuses a caller that has closed a circle which has been seen twice, if it has asked for that. A lease of its own waits for
 // nobody who waits for it.
-func (a *lockStream[M]) lookForCircle(ctx context.Context) error {
+func (a *lockRequest[M]) lookForCircle(ctx context.Context) error {
 	if !a.params.detectDeadlock || a.single || time.Now().Before(a.circle.next) {
 		return nil
 	}

@@ -44,8 +44,8 @@ func (p joinParams) rejects() bool {
 	return p.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && p.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
 }
 
-// A memberStream is one Join stream. Its place is a member's node, for whose name it waits if it must.
-type memberStream struct {
+// A joinRequest is one Join stream. Its place is a member's node, for whose name it waits if it must.
+type joinRequest struct {
 	*held[*recipes.Membership, *membershipv1.JoinResponse]
 
 	params joinParams
@@ -67,12 +67,12 @@ func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*mem
 	if err != nil {
 		return nil, err
 	}
-	j := &memberStream{params: params, group: m.group(params.group)}
+	j := &joinRequest{params: params, group: m.group(params.group)}
 	j.held = newHeld(m.services, on, j.memberRecipe())
 	return j.held, nil
 }
 
-func (j *memberStream) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
+func (j *joinRequest) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
 	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
 		steps: j, rejoin: first(j.rejoin), early: true, removed: recipes.ErrRemoved,
@@ -90,7 +90,7 @@ var joinWords = heldWords[*membershipv1.JoinResponse]{
 }
 
 // again waits for a member of the same lease that is leaving the group under this name, if it may wait.
-func (j *memberStream) again(leaving bool) error {
+func (j *joinRequest) again(leaving bool) error {
 	if j.params.rejects() || !leaving {
 		return &detailedError{kind: recipes.ErrMemberExists, text: "it stands on the same lease"}
 	}
@@ -99,7 +99,7 @@ func (j *memberStream) again(leaving bool) error {
 
 // join makes the member, as soon as the name is free. What guards it is looked for once it comes to that: who comes back to a member does not
 // join again.
-func (j *memberStream) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
+func (j *joinRequest) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
 	if j.guards.services == nil {
 		found, err := j.services.parseGuards(ctx, j.params.guards)
 		if err != nil {
@@ -121,11 +121,11 @@ func (j *memberStream) join(ctx context.Context, about recipes.About) (*recipes.
 }
 
 // ask has the member certain to be its caller's.
-func (j *memberStream) ask(ctx context.Context) (turn, error) {
+func (j *joinRequest) ask(ctx context.Context) (turn, error) {
 	return turn{granted: true}, j.lease.session.Prove(ctx)
 }
 
-func (j *memberStream) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
+func (j *joinRequest) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
 	joined, err := j.group.Rejoin(session, standing, j.params.member, about)
 	if errors.Is(err, recipes.ErrGone) {
 		err = recipes.ErrRemoved
@@ -135,7 +135,7 @@ func (j *memberStream) rejoin(session recipes.Adopter, standing recipes.Standing
 
 // awaitName returns when the name may be free; a *blocked says when that may be. What it asks of a member that is there is guarded as the joining
 // is.
-func (j *memberStream) awaitName(ctx context.Context) (err error) {
+func (j *joinRequest) awaitName(ctx context.Context) (err error) {
 	ensemble := j.guards.over(j.services.ensemble)
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		var changed *recipes.Signal
@@ -155,7 +155,7 @@ func (j *memberStream) awaitName(ctx context.Context) (err error) {
 }
 
 // begin makes a member of the node. The first look is due at once.
-func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
+func (j *joinRequest) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
 	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place, j.guards)
 	j.known = j.about().Metadata
 	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
@@ -163,7 +163,7 @@ func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeS
 }
 
 // look asks what has become of the member's node.
-func (j *memberStream) look(ctx context.Context) (nodeState, error) {
+func (j *joinRequest) look(ctx context.Context) (nodeState, error) {
 	standing, changed, err := j.place.Look(ctx)
 	if errors.Is(err, recipes.ErrRemoved) {
 		err = recipes.ErrGone
@@ -172,7 +172,7 @@ func (j *memberStream) look(ctx context.Context) (nodeState, error) {
 }
 
 // react acts on what a look has shown.
-func (j *memberStream) react(standing recipes.MemberState) error {
+func (j *joinRequest) react(standing recipes.MemberState) error {
 	if standing.End != nil {
 		return evicted(standing)
 	}

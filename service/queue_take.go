@@ -12,8 +12,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A deliveryStream is one Take stream. Its place is one among those who wait for items, and then that of a delivery.
-type deliveryStream struct {
+// A deliveryRequest is one Take stream. Its place is one among those who wait for items, and then that of a delivery.
+type deliveryRequest struct {
 	*held[*recipes.Delivery, *queuev1.TakeResponse]
 
 	name  name
@@ -41,11 +41,11 @@ func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeR
 		return nil, err
 	}
 	of := resource{kindQueue, asked.text}
-	waits, err := q.services.waiters.enter(on.goesOn(), of)
+	waits, err := q.services.waiters.enter(on.claim.goesOn(), of)
 	if err != nil {
 		return nil, err
 	}
-	d := &deliveryStream{name: asked, queue: q.queue(asked), once: params.wait != nil && *params.wait == 0}
+	d := &deliveryRequest{name: asked, queue: q.queue(asked), once: params.wait != nil && *params.wait == 0}
 	if d.once {
 		params.wait = nil
 	}
@@ -69,19 +69,19 @@ var takeWords = heldWords[*queuev1.TakeResponse]{
 }
 
 // again waits for a delivery of the same lease that is given back: the node of an item that is taken bears the item's name.
-func (d *deliveryStream) again(leaving bool) error {
+func (d *deliveryRequest) again(leaving bool) error {
 	if leaving {
 		return nil
 	}
 	return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": d.name.text}}
 }
 
-func (d *deliveryStream) join(ctx context.Context, about recipes.About) (*recipes.Delivery, error) {
+func (d *deliveryRequest) join(ctx context.Context, about recipes.About) (*recipes.Delivery, error) {
 	return d.queue.Take(ctx, d.lease.session, d.services.ensemble, about)
 }
 
 // ask has an item delivered if there is one.
-func (d *deliveryStream) ask(ctx context.Context) (shown turn, err error) {
+func (d *deliveryRequest) ask(ctx context.Context) (shown turn, err error) {
 	d.turn, err = d.place.Look(ctx)
 	shown = turn{granted: d.turn.Delivered, changed: []*recipes.Signal{d.turn.Changed, d.turn.Marked}}
 	switch {
@@ -103,7 +103,7 @@ func (d *deliveryStream) ask(ctx context.Context) (shown turn, err error) {
 		shown.again = max(0, min(time.Until(d.turn.Due), lookAgain)) + time.Millisecond
 	}
 	queued := &holdv1.Queued{Position: int32(d.turn.Position)}
-	shown.tell = d.news.tell(d.box, d.turn.Position, queued, func() *queuev1.TakeResponse {
+	shown.tell = d.news.tell(d.put, d.turn.Position, queued, func() *queuev1.TakeResponse {
 		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
 	})
 	return shown, nil
@@ -113,13 +113,13 @@ func (d *deliveryStream) ask(ctx context.Context) (shown turn, err error) {
 const lookAgain = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
-func (d *deliveryStream) mayGetItem(ctx context.Context) (bool, error) {
+func (d *deliveryRequest) mayGetItem(ctx context.Context) (bool, error) {
 	state, err := d.queue.State(ctx, d.services.ensemble)
 	return d.turn.Position > 0 && d.turn.Position <= state.Items-state.Taken-state.Delayed, err
 }
 
 // begin makes a hold of the delivery, and lets the next of those who wait have its turn.
-func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, nodeState) {
+func (d *deliveryRequest) begin(ctx context.Context) (*queuev1.TakeResponse, nodeState) {
 	id := d.beginHold(&hold{
 		name: d.name, token: d.place.Token, place: d.place.Guard(), done: newLatch(),
 		finish: func(ctx context.Context) error { return d.place.Done(ctx, d.services.ensemble) },
@@ -130,7 +130,7 @@ func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, node
 }
 
 // look asks what is asked of the delivery.
-func (d *deliveryStream) look(ctx context.Context) (nodeState, error) {
+func (d *deliveryRequest) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := d.place.LookAgain(ctx)
 	return d.asks(revocation, changed), err
 }

@@ -39,8 +39,8 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 	return params, err
 }
 
-// A permitsStream is one Acquire stream. Its place is one in the semaphore's queue, and then its permits.
-type permitsStream struct {
+// A permitsRequest is one Acquire stream. Its place is one in the semaphore's queue, and then its permits.
+type permitsRequest struct {
 	*held[*recipes.Permits, *semaphorev1.AcquireResponse]
 
 	params    permitsParams
@@ -61,11 +61,11 @@ func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[
 		return nil, err
 	}
 	of := resource{kindSemaphore, params.name.text}
-	waits, err := m.services.waiters.enter(on.goesOn(), of)
+	waits, err := m.services.waiters.enter(on.claim.goesOn(), of)
 	if err != nil {
 		return nil, err
 	}
-	p := &permitsStream{params: params, semaphore: m.semaphore(params.name)}
+	p := &permitsRequest{params: params, semaphore: m.semaphore(params.name)}
 	p.held = newHeld(m.services, on, heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, heldWords: permitsWords, resource: of, wait: waits, waitsFor: "for permits",
 		steps: p, rejoin: p.rejoin, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
@@ -86,19 +86,19 @@ var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
 }
 
 // join takes a place, unless what is wanted can never be granted.
-func (p *permitsStream) join(ctx context.Context, about recipes.About) (*recipes.Permits, error) {
+func (p *permitsRequest) join(ctx context.Context, about recipes.About) (*recipes.Permits, error) {
 	if err := p.lookAtLimit(ctx); err != nil {
 		return nil, err
 	}
 	return p.semaphore.Join(ctx, p.lease.session, p.params.count, about)
 }
 
-func (p *permitsStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Permits, error) {
+func (p *permitsRequest) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Permits, error) {
 	return p.semaphore.Rejoin(session, standing, p.params.count, about)
 }
 
 // lookAtLimit refuses what can never be granted. Who comes back to permits is asked no more.
-func (p *permitsStream) lookAtLimit(ctx context.Context) error {
+func (p *permitsRequest) lookAtLimit(ctx context.Context) error {
 	if p.claim != fresh {
 		return nil
 	}
@@ -110,9 +110,9 @@ func (p *permitsStream) lookAtLimit(ctx context.Context) error {
 }
 
 // naming says which semaphore is missing.
-func (p *permitsStream) naming(err error) error { return Naming(err, []string{p.params.name.text}) }
+func (p *permitsRequest) naming(err error) error { return Naming(err, []string{p.params.name.text}) }
 
-func (p *permitsStream) tooMany(limit int) error {
+func (p *permitsRequest) tooMany(limit int) error {
 	return &detailedError{
 		kind: recipes.ErrTooManyPermits, facts: map[string]string{"limit": fmt.Sprint(limit)},
 		text: fmt.Sprintf("%d, and there are %d", p.params.count, limit),
@@ -120,7 +120,7 @@ func (p *permitsStream) tooMany(limit int) error {
 }
 
 // ask asks whether the permits can be granted, and has that done.
-func (p *permitsStream) ask(ctx context.Context) (shown turn, err error) {
+func (p *permitsRequest) ask(ctx context.Context) (shown turn, err error) {
 	p.turn, err = p.place.Look(ctx)
 	resumed := p.claim.held()
 	switch {
@@ -145,7 +145,7 @@ func (p *permitsStream) ask(ctx context.Context) (shown turn, err error) {
 		err = p.lookForRoom(ctx, p.turn)
 	}
 	queued := &holdv1.Queued{Position: int32(p.turn.Position)}
-	shown.tell = p.news.tell(p.box, p.turn.Position, queued, func() *semaphorev1.AcquireResponse {
+	shown.tell = p.news.tell(p.put, p.turn.Position, queued, func() *semaphorev1.AcquireResponse {
 		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
 	})
 	return shown, err
@@ -153,7 +153,7 @@ func (p *permitsStream) ask(ctx context.Context) (shown turn, err error) {
 
 // lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
 // leave it.
-func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTurn) error {
+func (p *permitsRequest) lookForRoom(ctx context.Context, turn recipes.PermitsTurn) error {
 	if turn.Position == 0 {
 		return errSemaphoreFull
 	}
@@ -165,7 +165,7 @@ func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTur
 }
 
 // begin makes a hold of the permits, and lets the next in the queue have its turn.
-func (p *permitsStream) begin(ctx context.Context) (*semaphorev1.AcquireResponse, nodeState) {
+func (p *permitsRequest) begin(ctx context.Context) (*semaphorev1.AcquireResponse, nodeState) {
 	id := p.beginHold(&hold{name: p.params.name, token: p.place.Token})
 	go p.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	granted := &semaphorev1.Granted{HoldId: id, Token: p.place.Token}
@@ -174,7 +174,7 @@ func (p *permitsStream) begin(ctx context.Context) (*semaphorev1.AcquireResponse
 }
 
 // look asks what is asked of the hold.
-func (p *permitsStream) look(ctx context.Context) (nodeState, error) {
+func (p *permitsRequest) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := p.place.LookAgain(ctx)
 	return p.asks(revocation, changed), err
 }

@@ -18,12 +18,8 @@ type latch struct {
 
 func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 
-// newLatchThat does something when it is closed, once, until it is careless. A latch that is remembered for longer keeps nothing else then.
-func newLatchThat(then func()) *latch {
-	l := newLatch()
-	l.then.Store(&then)
-	return l
-}
+// does has something done when the latch is closed, once, until it is careless. A latch that is remembered for longer keeps nothing else then.
+func (l *latch) does(then func()) { l.then.Store(&then) }
 
 // careless has the latch do nothing more.
 func (l *latch) careless() { l.then.Store(nil) }
@@ -48,7 +44,7 @@ func (s *held[P, M]) tellConnectivity(suspended bool) {
 
 // tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
 func (s *held[P, M]) tell(about outbox.Topic, compose func() M) {
-	s.box.Put(about, func() (M, bool) {
+	s.put(about, func() (M, bool) {
 		event := compose()
 		return event, s.mayTell()
 	})
