@@ -101,15 +101,7 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 // JoinThen is Join for those who must not wait; see Session.EnqueueThen.
 func (l Lock) JoinThen(ctx context.Context, session Session, mode Mode, about About, then func(*Place, error)) {
 	session.EnqueueThen(ctx, l.Path, l.mark(mode), about.encode(), func(made Enqueued, err error) {
-		var place *Place
-		defer func() {
-			if reason := recover(); reason != nil { // of names that others chose, in a goroutine that serves all of the session
-				err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
-				session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
-			}
-			then(place, err)
-		}()
-		place, err = l.placed(ctx, session, about, made, err)
+		then(l.placed(ctx, session, about, made, err))
 	}, l.beside...)
 }
 
@@ -121,11 +113,17 @@ func (l Lock) mark(mode Mode) string {
 }
 
 // placed is the place whose node was made.
-func (l Lock) placed(ctx context.Context, session Session, about About, made Enqueued, err error) (*Place, error) {
-	if err != nil {
-		return nil, err
+func (l Lock) placed(ctx context.Context, session Session, about About, made Enqueued, failure error) (place *Place, err error) {
+	if failure != nil {
+		return nil, failure
 	}
-	place := &Place{lock: l, session: session, about: about, made: made, delayed: delayed{own: l.Delay}}
+	defer func() {
+		if reason := recover(); reason != nil { // of names that others chose, perhaps in a goroutine that serves all of the session
+			place, err = nil, fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+			session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
+		}
+	}()
+	place = &Place{lock: l, session: session, about: about, made: made, delayed: delayed{own: l.Delay}}
 	var ok bool
 	if place.own, ok = l.parse(made.Name); !ok {
 		session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})

@@ -178,7 +178,7 @@ func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agree
 	v := &voteRequest{request: request, name: asked, all: all}
 	v.held = newHeld(a.services, on, heldRecipe[*recipes.Vote, *agreementv1.VoteResponse]{
 		heldParams: params, heldWords: voteWords, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
-		steps: v, unsure: v.unsure, early: true, removed: recipes.ErrNoAgreement,
+		steps: v, means: v.means, early: true, removed: recipes.ErrNoAgreement,
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
 		gone:    func() { v.gone(context.WithoutCancel(on.call)) },
 	})
@@ -203,8 +203,8 @@ func (v *voteRequest) ask(ctx context.Context) (turn, error) {
 	return turn{granted: true}, v.lease.session.Prove(ctx)
 }
 
-// unsure says what an error means to a caller that may have voted.
-func (v *voteRequest) unsure(err error) error {
+// means says what an error means to a caller that may have voted.
+func (v *voteRequest) means(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNoParticipant):
 		return invalid("participant", v.request.GetParticipant(), "one of those that Begin named")

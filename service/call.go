@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,25 +11,40 @@ import (
 // waits for the answer can leave. Whoever starts one waits for its end, at the latest after the stream's status.
 type call[T any] struct {
 	done  chan struct{}
+	once  atomic.Bool
 	value T
 	err   error
 }
 
+func newCall[T any]() *call[T] { return &call[T]{done: make(chan struct{})} }
+
 func run[T any](ask func() (T, error)) *call[T] {
-	c := &call[T]{done: make(chan struct{})}
+	c := newCall[T]()
 	go c.answer(ask)
 	return c
 }
 
-func (c *call[T]) answer(ask func() (T, error)) {
-	defer close(c.done)
-	defer contain(&c.err)
-	c.value, c.err = ask()
+func (c *call[T]) answer(ask func() (T, error)) { c.conclude(answerOf(ask)) }
+
+// answerOf is what a function returns, or its panic as an error.
+func answerOf[T any](ask func() (T, error)) (value T, err error) {
+	defer contain(&err)
+	return ask()
+}
+
+// conclude takes the answer. It returns false if there was one.
+func (c *call[T]) conclude(value T, err error) bool {
+	if !c.once.CompareAndSwap(false, true) {
+		return false
+	}
+	c.value, c.err = value, err
+	close(c.done)
+	return true
 }
 
 // runThen is run for those who do not wait: done is closed when there is an answer, and then is called with it.
 func runThen[T any](ask func() (T, error), then func(T, error)) (done <-chan struct{}) {
-	c := &call[T]{done: make(chan struct{})}
+	c := newCall[T]()
 	go func() {
 		c.answer(ask)
 		then(c.value, c.err)

@@ -62,13 +62,14 @@ type heldRecipe[P heldPlace, M any] struct {
 	steps[P, M]
 	prompt prompt[P] // nil where a place takes more than one request
 	rejoin rejoin[P] // nil of what is not resumed
+	asks   bool      // the caller has asked to be told if it waits in a circle
 	early  bool      // the place counts for others before its turn: it cannot be refused then
 
 	removed error // why the hold has ended, if its place was removed by another hand, or its end is asked for at once
 	revoked error // and if a revocation's grace is over
 	refused error // what is told to a caller that will not wait; it may be nil. Its place is gone then, or others would be refused for it
 
-	unsure  func(err error) error     // what an error means that comes while it waits; may be nil
+	means   func(err error) error     // what an error means that comes while it waits; may be nil
 	end     func(why error)           // ends what is no hold on our side, before the status; why is nil if its caller gave it up
 	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
 	letGo   func(ctx context.Context) // of a hold whose caller ends it by itself, before the place is left; may be nil
@@ -77,7 +78,7 @@ type heldRecipe[P heldPlace, M any] struct {
 
 // The steps of a recipe are what it does for a request. M is what the request's caller is sent.
 type steps[P, M any] interface {
-	// join takes a place. It is called once more after a *blocked, or when ask has given the place up. What it has begun cannot be cancelled.
+	// join takes a place. It is called again after a *notYet, and when ask has given the place up. A place that it has asked for is waited for.
 	join(ctx context.Context, about recipes.About) (P, error)
 
 	// ask finds out how the place stands. ctx is that of the waiting: what is watched in it serves until that ends.
@@ -197,7 +198,7 @@ type held[P heldPlace, M any] struct {
 	holds      chan struct{}      // closed then; nil unless the stream that is served here waits for that
 	looks      context.Context    //nolint:containedctx // of the looks at the place
 	stopLooks  context.CancelFunc // of looks
-	sleep      func()             // has nothing follow that would after a time, or when a signal is given
+	stopRest   func()             // has nothing follow that would after a time, or when a signal is given
 	forgetGone func()             // has nothing follow when the place is gone
 	asked      request            // the newest that the caller was told
 	stopTold   bool               // it was told that the sidecar stops
@@ -208,19 +209,18 @@ type held[P heldPlace, M any] struct {
 }
 
 func newHeld[P heldPlace, M any](services *Services, on line[M], recipe heldRecipe[P, M]) *held[P, M] {
-	return &held[P, M]{
+	made := &held[P, M]{
 		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(),
-		waited: func(bool) {}, unbound: stopsNothing, forget: stopsNothing, sleep: func() {}, forgetGone: func() {},
+		waited: func(bool) {}, unbound: stopsNothing, forget: stopsNothing, stopRest: func() {}, forgetGone: func() {},
 	}
+	made.inbox.to = made
+	return made
 }
 
 func stopsNothing() bool { return false }
 
 // kind is what the request's wait counts under.
 func (s *held[P, M]) kind() string { return cmp.Or(s.recipe.waits, s.recipe.resource.kind) }
-
-// do does what follows from something that has happened. A panic ends the request alone.
-func (s *held[P, M]) do(what func()) { s.inbox.do(what, s) }
 
 // serve is a call of its own, from end to end. It returns the status that the call ends with; what it has taken is given up after that, and
 // sent returns when nothing is being sent any more.

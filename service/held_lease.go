@@ -39,7 +39,7 @@ func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 
 // stand has the request stand on the lease, once what it is about is free there. Until leaving is given it is not.
 func (s *held[P, M]) stand() (leaving *recipes.Signal, err error) {
-	err = s.lease.enter(s.recipe.all(), s.left)
+	err = s.lease.enter(s.recipe.all(), s.left, s.recipe.asks)
 	if errors.Is(err, errAlreadyContending) && s.recipe.again != nil {
 		leaving = s.lease.leaving(s.recipe.resource)
 		return leaving, s.recipe.again(leaving != nil)

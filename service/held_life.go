@@ -68,7 +68,7 @@ func (s *held[P, M]) beginWait() {
 // endWait says that the wait is over, once.
 func (s *held[P, M]) endWait(granted bool) {
 	s.unbound()
-	s.sleep()
+	s.stopRest()
 	waited := s.waited
 	s.waited = func(bool) {}
 	waited(granted)
@@ -101,8 +101,8 @@ func (s *held[P, M]) turned(err error) {
 // meaning says what an error means to a caller that holds nothing yet: a lease of its own that is lost took nothing
 // along, so that it can try again.
 func (s *held[P, M]) meaning(err error) error {
-	if err != nil && s.recipe.unsure != nil {
-		err = s.recipe.unsure(err)
+	if err != nil && s.recipe.means != nil {
+		err = s.recipe.means(err)
 	}
 	lost := s.lease.lost()
 	switch {
@@ -152,7 +152,7 @@ func (s *held[P, M]) isOver() {
 		if why := s.over.why(); why != nil { // otherwise the wait was over as it was granted what it waited for
 			s.finish(why)
 		}
-	case beginning, ended: // enter looks
+	case beginning, ended: // begin goes on with enter, which looks
 	}
 }
 

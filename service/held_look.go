@@ -20,7 +20,7 @@ const firstLook = 25 * time.Millisecond
 // lookIn has the place looked at after a time.
 func (s *held[P, M]) lookIn(pause time.Duration) {
 	timer := time.AfterFunc(pause, func() { s.do(s.lookAgain) })
-	s.sleep = func() { timer.Stop() }
+	s.stopRest = func() { timer.Stop() }
 }
 
 // lookAgain asks what has become of the place.
@@ -52,7 +52,7 @@ func (s *held[P, M]) consider(seen nodeState, err error) {
 
 func (s *held[P, M]) see(state nodeState) {
 	if state.changed != nil {
-		s.sleep = state.changed.Then(func() { s.do(s.lookAgain) })
+		s.stopRest = state.changed.Then(func() { s.do(s.lookAgain) })
 	}
 	if state.act == nil {
 		return

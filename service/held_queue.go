@@ -19,16 +19,23 @@ const (
 	glancePerRank = 250 * time.Millisecond
 )
 
-// left is for how long it is not worth to look, and at least a little; 0 if only the predecessor can change anything.
+// isSettled says whether only the predecessor can change what was told.
+func (q *queueNews[M]) isSettled(position int) bool {
+	return q.told != nil && position == 1 && q.position == 1
+}
+
+// isDue says whether it is time to tell again.
+func (q *queueNews[M]) isDue(position int) bool {
+	return !q.isSettled(position) && !time.Now().Before(q.next)
+}
+
+// left is how long it is until then; 0 for ever.
 func (q *queueNews[M]) left(position int) time.Duration {
-	if q.told != nil && position == 1 && q.position == 1 {
+	if q.isSettled(position) {
 		return 0
 	}
 	return max(time.Millisecond, time.Until(q.next))
 }
-
-// isDue says whether it is time to tell again.
-func (q *queueNews[M]) isDue(position int) bool { return q.left(position) == time.Millisecond }
 
 // tell returns what puts the event into the box, if the state that it tells of, without ages, is not the one that was told last; else nil.
 func (q *queueNews[M]) tell(put put[M], position int, ageless proto.Message, event func() M) func() {

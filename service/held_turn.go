@@ -2,7 +2,6 @@ package service
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"sync"
 	"time"
@@ -16,16 +15,16 @@ type turn struct {
 	moved   bool              // it was given up, and another one is to be taken
 	tell    func()            // tells the caller how it stands; nil for nothing
 	changed []*recipes.Signal // it is worth to ask again when one of them is given,
-	again   time.Duration     // and after that time in any case; never if it is 0
+	pause   time.Duration     // and after that time in any case; never if it is 0
 }
 
-// A blocked request can take no place before something goes. It is worth to try again when that may have happened.
-type blocked struct {
+// A notYet is why a request has no place: something stands in its way. It is worth to try again when that may have gone.
+type notYet struct {
 	changed *recipes.Signal
-	again   time.Duration
+	pause   time.Duration
 }
 
-func (*blocked) Error() string { return "there is no place yet" }
+func (*notYet) Error() string { return "there is no place yet" }
 
 // enter has the request stand on its lease and take a place, once what it is about is free there.
 func (s *held[P, M]) enter() {
@@ -44,7 +43,7 @@ func (s *held[P, M]) enter() {
 			return
 		}
 		if leaving != nil {
-			s.wait(s.enter, turn{changed: []*recipes.Signal{leaving}})
+			s.rest(s.enter, turn{changed: []*recipes.Signal{leaving}})
 			return
 		}
 	}
@@ -53,19 +52,19 @@ func (s *held[P, M]) enter() {
 	s.join()
 }
 
-// wait has something done when a turn says so.
-func (s *held[P, M]) wait(then func(), until turn) {
+// rest has something done when a turn says so.
+func (s *held[P, M]) rest(then func(), until turn) {
 	var once sync.Once
 	wake := func() { once.Do(func() { s.do(then) }) }
 	stops := make([]func(), 0, len(until.changed)+1)
 	for _, changed := range until.changed {
 		stops = append(stops, changed.Then(wake))
 	}
-	if until.again > 0 {
-		timer := time.AfterFunc(until.again, wake)
+	if until.pause > 0 {
+		timer := time.AfterFunc(until.pause, wake)
 		stops = append(stops, func() { timer.Stop() })
 	}
-	s.sleep = func() {
+	s.stopRest = func() {
 		for _, stop := range stops {
 			stop()
 		}
@@ -77,28 +76,27 @@ func (s *held[P, M]) join() {
 	if s.phase != waiting {
 		return
 	}
-	s.sleep()
-	first, taking := s.taking == nil, &call[P]{done: make(chan struct{})}
+	s.stopRest()
+	again, taking := s.taking != nil, newCall[P]()
 	s.taking = taking
-	if s.recipe.prompt == nil || s.claim != fresh {
-		go func() {
-			taking.answer(func() (P, error) { return s.take(first) })
+	then := func(place P, err error) {
+		if taking.conclude(place, err) {
 			s.do(s.joined)
-		}()
+		}
+	}
+	if s.recipe.prompt == nil || s.claim != fresh {
+		go func() { then(answerOf(func() (P, error) { return s.take(again) })) }()
 		return
 	}
-	var once sync.Once
-	then := func(place P, err error) {
-		once.Do(func() {
-			taking.value, taking.err = place, err
-			close(taking.done)
-			s.do(s.joined)
-		})
-	}
-	if err := tried(func() { s.recipe.prompt.joinThen(s.about(), then) }); err != nil {
-		var none P
-		then(none, err)
-	}
+	var err error
+	defer func() {
+		if err != nil {
+			var none P
+			then(none, err)
+		}
+	}()
+	defer contain(&err)
+	s.recipe.prompt.joinThen(s.about(), then)
 }
 
 // joined goes on with a place that may be held at once, or has to wait.
@@ -108,11 +106,13 @@ func (s *held[P, M]) joined() {
 	}
 	place, err := s.taking.wait()
 	s.place = place
-	switch later, is := errors.AsType[*blocked](err); {
+	switch later, is := errors.AsType[*notYet](err); {
 	case is:
-		s.wait(s.join, turn{changed: []*recipes.Signal{later.changed}, again: later.again})
-	case err != nil, s.recipe.prompt != nil && s.recipe.prompt.atOnce():
-		s.turned(err)
+		s.rest(s.join, turn{changed: []*recipes.Signal{later.changed}, pause: later.pause})
+	case err != nil:
+		s.turned(cmp.Or(s.whyNotWait(), err))
+	case s.recipe.prompt != nil && s.recipe.prompt.atOnce():
+		s.turned(nil)
 	default:
 		s.ask()
 	}
@@ -123,33 +123,11 @@ func (s *held[P, M]) ask() {
 	if s.phase != waiting {
 		return
 	}
-	s.sleep()
-	s.calls = []<-chan struct{}{runThen(s.askFirst, func(shown turn, err error) {
+	s.stopRest()
+	waits := s.waits
+	s.calls = []<-chan struct{}{runThen(func() (turn, error) { return s.recipe.ask(waits) }, func(shown turn, err error) {
 		s.do(func() { s.answered(shown, err) })
 	})}
-}
-
-// askFirst gives up a place at which the caller is refused, before the caller hears of that: once it has heard, no request that comes later is
-// refused on account of the place.
-func (s *held[P, M]) askFirst() (turn, error) {
-	shown, err := s.recipe.ask(s.waits)
-	if !s.counts() && (errors.Is(err, recipes.ErrKindMismatch) || s.recipe.refused != nil && errors.Is(err, s.recipe.refused)) {
-		s.leaveFirst(s.waits)
-	}
-	return shown, err
-}
-
-// leaveFirst gives the place up, and waits for that unless the ensemble takes too long.
-func (s *held[P, M]) leaveFirst(ctx context.Context) {
-	left := run(func() (none struct{}, _ error) {
-		s.place.Leave(ctx) // and giveUp waits for its end
-		return none, nil
-	})
-	select {
-	case <-left.done:
-	case <-ctx.Done():
-	case <-after(countdown):
-	}
 }
 
 // answered goes on with an answer. A request that waits tries again if the ensemble did not give one: what it has is kept for as long as its lease
@@ -158,7 +136,9 @@ func (s *held[P, M]) answered(shown turn, err error) {
 	switch {
 	case s.phase != waiting:
 	case errors.Is(err, recipes.ErrUnreachable):
-		s.wait(s.ask, turn{again: countdown})
+		s.rest(s.ask, turn{pause: countdown})
+	case !s.counts() && s.isRefused(err):
+		s.leaveFirst(err)
 	case err != nil:
 		s.turned(cmp.Or(s.whyNotWait(), err))
 	case shown.granted:
@@ -169,6 +149,22 @@ func (s *held[P, M]) answered(shown turn, err error) {
 		if shown.tell != nil {
 			shown.tell()
 		}
-		s.wait(s.ask, shown)
+		s.rest(s.ask, shown)
 	}
+}
+
+func (s *held[P, M]) isRefused(err error) bool {
+	return errors.Is(err, recipes.ErrKindMismatch) || s.recipe.refused != nil && errors.Is(err, s.recipe.refused)
+}
+
+// leaveFirst gives up a place at which the caller is refused before the caller hears of that, unless the ensemble takes too long for it: once it
+// has heard, no request that comes later is refused on account of the place.
+func (s *held[P, M]) leaveFirst(err error) {
+	place, waits, left := s.place, s.waits, &recipes.Signal{}
+	s.calls = []<-chan struct{}{run(func() (none struct{}, _ error) {
+		defer left.Give()
+		place.Leave(waits)
+		return none, nil
+	}).done}
+	s.rest(func() { s.turned(err) }, turn{changed: []*recipes.Signal{left}, pause: countdown})
 }

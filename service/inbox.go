@@ -5,13 +5,15 @@ import "sync"
 // An inbox has what happens to something done one after the other. The goroutine that brings the first event does what follows from it, and from
 // what others bring meanwhile. Nothing of that may wait.
 type inbox struct {
+	to interface{ finish(why error) } // which a panic ends
+
 	mu    sync.Mutex
 	busy  bool
 	later []func()
 }
 
-// do does something, or leaves it to the goroutine that is at it. A panic ends the request to which it happens.
-func (i *inbox) do(what func(), to interface{ finish(why error) }) {
+// do does something, or leaves it to the goroutine that is at it.
+func (i *inbox) do(what func()) {
 	i.mu.Lock()
 	if i.busy {
 		i.later = append(i.later, what)
@@ -22,7 +24,7 @@ func (i *inbox) do(what func(), to interface{ finish(why error) }) {
 	i.mu.Unlock()
 	for what != nil {
 		if err := tried(what); err != nil {
-			_ = tried(func() { to.finish(err) })
+			_ = tried(func() { i.to.finish(err) })
 		}
 		what = i.next()
 	}

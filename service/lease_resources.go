@@ -39,8 +39,8 @@ type possession struct {
 }
 
 // enter has one more stream stand on the lease, for the sake of resources that it does not have or wait for yet. left is
-// closed when the caller ends the stream.
-func (l *lease) enter(all []resource, left <-chan struct{}) error {
+// closed when the caller ends the stream. asks says whether the caller asks to be told if it waits in a circle.
+func (l *lease) enter(all []resource, left <-chan struct{}, asks bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.lostLocked(); err != nil {
@@ -51,7 +51,7 @@ func (l *lease) enter(all []resource, left <-chan struct{}) error {
 			return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": of.name}}
 		}
 	}
-	l.beginLocked(all, left)
+	l.beginLocked(all, left, asks)
 	return nil
 }
 
@@ -59,12 +59,12 @@ func (l *lease) enter(all []resource, left <-chan struct{}) error {
 func (l *lease) begin(all []resource, left <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginLocked(all, left)
+	l.beginLocked(all, left, false)
 }
 
-func (l *lease) beginLocked(all []resource, left <-chan struct{}) {
+func (l *lease) beginLocked(all []resource, left <-chan struct{}, asks bool) {
 	for _, of := range all {
-		l.resources[of] = &possession{since: time.Now(), left: left, gone: &recipes.Signal{}}
+		l.resources[of] = &possession{since: time.Now(), left: left, asks: asks, gone: &recipes.Signal{}}
 	}
 	l.streams.enter(math.MaxInt)
 	l.publishLocked()

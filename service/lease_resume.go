@@ -272,9 +272,9 @@ func (m *multiplex) remove(left recipes.Standing) {
 }
 
 // take takes a place: the first time that which the request had before the sidecar was started, if it had one.
-func (s *held[P, M]) take(first bool) (place P, err error) {
+func (s *held[P, M]) take(again bool) (place P, err error) {
 	switch {
-	case first && s.claim.standing != nil:
+	case !again && s.claim.standing != nil:
 		if place, err = s.recipe.rejoin(s.claim.session, s.claim.standing, s.about()); err == nil {
 			s.claim.decided.close()
 		}

@@ -12,6 +12,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -119,7 +120,10 @@ func (r *returning) reattach(ctx context.Context, _ recipes.SessionKey) (service
 func (r *returning) comesBack(name string) {
 	r.t.Helper()
 	start := &leasev1.Start{RequestId: 1, Request: &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: name}}}
-	claim := &leasev1.Claim{Start: start, HoldId: earlierHold, Token: r.token}
+	r.claims(&leasev1.Claim{Start: start, HoldId: earlierHold, Token: r.token})
+}
+
+func (r *returning) claims(claim *leasev1.Claim) {
 	r.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Resume{
 		Resume: &leasev1.Resume{LeaseId: earlierLease, Claims: []*leasev1.Claim{claim}},
 	}})
@@ -188,6 +192,14 @@ func TestAClaimThatIsNotHeldAgainEndsAsAHold(t *testing.T) {
 	same(t, "Check", r.checked(r.callers, earlierHold), "LOCK_BROKEN")
 	same(t, "Release", r.released(earlierHold), "Aborted LOCK_BROKEN")
 	same(t, "contenders", r.contenders("orders"), 0)
+}
+
+func TestAMemberThatWasRemovedWhileItsSidecarWasAwayIsToldSo(t *testing.T) {
+	t.Parallel()
+	r := newReturning(t, false, false)
+	join := &membershipv1.JoinRequest{Group: "shop", Member: "a"}
+	r.claims(&leasev1.Claim{Start: &leasev1.Start{RequestId: 2, Request: &leasev1.Start_Join{Join: join}}, Token: r.token + 1})
+	r.sees("opened", "2 ended 10 MEMBER_REMOVED")
 }
 
 // A place that is kept for its caller's sake alone may be asked for by others, and ends nothing else on the lease then.

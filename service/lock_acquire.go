@@ -106,6 +106,7 @@ func takeLock[M any](services *Services, on line[M], params acquireParams, lock 
 	recipe := heldRecipe[*recipes.Place, M]{
 		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "for the lock",
 		steps: a, rejoin: first(lock.Rejoin), removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		asks: params.detectDeadlock,
 	}
 	if params.delay > 0 {
 		recipe.letGo = func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) }
@@ -173,7 +174,7 @@ func (a *lockRequest[M]) ask(ctx context.Context) (turn, error) {
 		return turn{}, heldBy(a.turn.Holders)
 	case a.turn.First:
 		ageless, event := a.words.queued(recipes.Turn{}, a.delay)
-		return turn{tell: a.news.tell(a.put, 0, ageless, event), changed: []*recipes.Signal{a.turn.Marked}, again: a.delay}, nil
+		return turn{tell: a.news.tell(a.put, 0, ageless, event), changed: []*recipes.Signal{a.turn.Marked}, pause: a.delay}, nil
 	}
 	return a.queued(ctx)
 }
@@ -191,7 +192,7 @@ func (a *lockRequest[M]) lookAtQueue(ctx context.Context) (shown turn, err error
 		err = errLockBroken
 	case a.stepsBack(a.turn):
 		a.place.Leave(ctx)
-		shown.moved = true
+		a.turn, shown.moved = recipes.Turn{}, true
 	case a.turn.First:
 		if a.delay, err = a.place.OutwaitDelay(ctx, a.services.ensemble); err == nil && a.delay == 0 {
 			a.granted, err = a.place.Grant(ctx)
@@ -217,7 +218,7 @@ func (a *lockRequest[M]) queued(ctx context.Context) (shown turn, err error) {
 		shown.tell = a.news.tell(a.put, glance.Position, ageless, event)
 	}
 	shown.changed = []*recipes.Signal{a.turn.Changed, a.turn.Marked}
-	shown.again = sooner(a.news.left(a.turn.Position), a.circle.left())
+	shown.pause = sooner(a.news.left(a.turn.Position), a.circle.left())
 	return shown, nil
 }
 

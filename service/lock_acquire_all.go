@@ -116,7 +116,7 @@ func (a *locksRequest) ask(ctx context.Context) (shown turn, err error) {
 	if a.turn.Changed == nil || a.turn.Changed.IsGiven() || a.turn.Delay > 0 {
 		a.turn, err = a.place.Look(ctx, a.services.ensemble)
 	}
-	shown = turn{granted: a.turn.Granted, changed: []*recipes.Signal{a.turn.Changed}, again: a.turn.Delay}
+	shown = turn{granted: a.turn.Granted, changed: []*recipes.Signal{a.turn.Changed}, pause: a.turn.Delay}
 	switch {
 	case err != nil:
 		at := a.turn.At
@@ -144,7 +144,7 @@ func (a *locksRequest) ask(ctx context.Context) (shown turn, err error) {
 			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Queued{Queued: queued}}
 		})
 	}
-	shown.again = a.news.left(farthest(a.turn.Turns))
+	shown.pause = a.news.left(farthest(a.turn.Turns))
 	return shown, nil
 }
 

@@ -55,13 +55,6 @@ func (l *lease) waitsForLocked(least int) recipes.Waiting {
 	return waiting
 }
 
-// asksOfCircle notes that the caller asks to be told if it waits for the lock in a circle.
-func (l *lease) asksOfCircle(of resource) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resources[of].asks = true
-}
-
 // publishLocked has what the lease waits for published from now on, if it may be several.
 func (l *lease) publishLocked() {
 	if len(l.resources) > 1 && !l.publishing {
@@ -145,9 +138,7 @@ func (a *lockRequest[M]) lookForCircle(ctx context.Context) error {
 		return nil
 	}
 	var circle []recipes.Link
-	if a.circle.next.IsZero() {
-		a.lease.asksOfCircle(a.recipe.resource)
-	} else if names := a.lease.waitsFor(2).Locks; len(names) > 0 {
+	if names := a.lease.waitsFor(2).Locks; len(names) > 0 && !a.circle.next.IsZero() {
 		circle, _ = a.services.waits().CircleOf(ctx, a.services.ensemble, a.lease.session.Key().ID, names) // an error says nothing
 	}
 	if recipes.Closes(a.lease.session.Key().ID, circle) && recipes.Same(a.circle.before, circle) {

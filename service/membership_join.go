@@ -51,7 +51,7 @@ type joinRequest struct {
 	params joinParams
 	group  recipes.Group
 	guards guards            // of the joining, once they are known
-	taken  bool              // the name was, when it was last tried
+	named  bool              // another member was, when it was last tried
 	member *member           // once joined
 	known  map[string]string // the metadata that the caller knows of
 }
@@ -75,7 +75,7 @@ func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*mem
 func (j *joinRequest) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
 	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
-		steps: j, rejoin: first(j.rejoin), early: true, removed: recipes.ErrRemoved,
+		steps: j, rejoin: first(j.rejoin), means: j.means, early: true, removed: recipes.ErrRemoved,
 		end: func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 	}
 }
@@ -107,15 +107,18 @@ func (j *joinRequest) join(ctx context.Context, about recipes.About) (*recipes.M
 		}
 		j.guards = found
 	}
-	if j.taken {
+	if j.named {
 		if err := j.awaitName(ctx); err != nil {
 			return nil, orTooMuch(err)
+		}
+		if ctx.Err() != nil { // the name is free as the waiting ends
+			return nil, context.Cause(ctx)
 		}
 	}
 	joined, err := j.group.Join(ctx, j.lease.session, j.params.member, about, j.guards.places()...)
 	err = j.guards.meaning(ctx, err)
-	if j.taken = errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects(); j.taken {
-		return nil, &blocked{changed: recipes.Given()}
+	if j.named = errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects(); j.named {
+		return nil, &notYet{changed: recipes.Given()}
 	}
 	return joined, orTooMuch(err)
 }
@@ -126,21 +129,25 @@ func (j *joinRequest) ask(ctx context.Context) (turn, error) {
 }
 
 func (j *joinRequest) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
-	joined, err := j.group.Rejoin(session, standing, j.params.member, about)
-	if errors.Is(err, recipes.ErrGone) {
-		err = recipes.ErrRemoved
-	}
-	return joined, err
+	return j.group.Rejoin(session, standing, j.params.member, about)
 }
 
-// awaitName returns when the name may be free; a *blocked says when that may be. What it asks of a member that is there is guarded as the joining
+// means says what an error means to a caller that was a member before the sidecar was started.
+func (j *joinRequest) means(err error) error {
+	if errors.Is(err, recipes.ErrGone) {
+		return recipes.ErrRemoved
+	}
+	return err
+}
+
+// awaitName returns when the name may be free; a *notYet says when that may be. What it asks of a member that is there is guarded as the joining
 // is.
 func (j *joinRequest) awaitName(ctx context.Context) (err error) {
 	ensemble := j.guards.over(j.services.ensemble)
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		var changed *recipes.Signal
 		if changed, err = j.group.WatchFree(ctx, ensemble, j.params.member); err == nil && changed != nil {
-			err = &blocked{changed: changed}
+			err = &notYet{changed: changed}
 		}
 	} else {
 		_, err = j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
@@ -149,7 +156,7 @@ func (j *joinRequest) awaitName(ctx context.Context) (err error) {
 		err = j.guards.meaning(ctx, err)
 	}
 	if errors.Is(err, recipes.ErrUnreachable) {
-		err = &blocked{again: countdown}
+		err = &notYet{pause: countdown}
 	}
 	return err
 }

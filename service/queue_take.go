@@ -100,12 +100,15 @@ func (d *deliveryRequest) ask(ctx context.Context) (shown turn, err error) {
 		}
 	}
 	if !d.turn.Due.IsZero() {
-		shown.again = max(0, min(time.Until(d.turn.Due), lookAgain)) + time.Millisecond
+		shown.pause = max(0, min(time.Until(d.turn.Due), lookAgain)) + time.Millisecond
 	}
-	queued := &holdv1.Queued{Position: int32(d.turn.Position)}
-	shown.tell = d.news.tell(d.put, d.turn.Position, queued, func() *queuev1.TakeResponse {
-		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
-	})
+	if rank := d.turn.Position + 1; d.news.isDue(rank) {
+		queued := &holdv1.Queued{Position: int32(d.turn.Position)}
+		shown.tell = d.news.tell(d.put, rank, queued, func() *queuev1.TakeResponse {
+			return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
+		})
+	}
+	shown.pause = sooner(shown.pause, d.news.left(d.turn.Position+1))
 	return shown, nil
 }
 

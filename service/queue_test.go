@@ -97,6 +97,21 @@ func (s *scene) queued(name string) string {
 	return fmt.Sprintf("%s %d %d %d", of.GetName(), of.GetItems(), of.GetTaken(), of.GetDelayed())
 }
 
+func TestAWaitingCallerIsToldItsPositionThoughTheOneBeforeItStays(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		all := make([]*taking, 4)
+		for i := range all {
+			all[i] = s.take(s.callers, &queuev1.TakeRequest{Name: "mail"})
+			all[i].sees(fmt.Sprint("queued ", i))
+		}
+		all[1].cancel()
+		all[3].sees("queued 2")
+		all[0].cancel()
+		all[3].sees("queued 1")
+	})
+}
+
 func TestAnItemIsDeliveredUntilItsCallerIsDone(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {

@@ -142,19 +142,24 @@ func (p *permitsRequest) ask(ctx context.Context) (shown turn, err error) {
 	case resumed:
 		return shown, errLockBroken
 	case p.params.once:
-		err = p.lookForRoom(ctx, p.turn)
+		if err := p.lookForRoom(ctx); err != nil {
+			return turn{}, err
+		}
 	}
-	queued := &holdv1.Queued{Position: int32(p.turn.Position)}
-	shown.tell = p.news.tell(p.put, p.turn.Position, queued, func() *semaphorev1.AcquireResponse {
-		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
-	})
-	return shown, err
+	if rank := p.turn.Position + 1; p.news.isDue(rank) {
+		queued := &holdv1.Queued{Position: int32(p.turn.Position)}
+		shown.tell = p.news.tell(p.put, rank, queued, func() *semaphorev1.AcquireResponse {
+			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
+		})
+	}
+	shown.pause = p.news.left(p.turn.Position + 1)
+	return shown, nil
 }
 
 // lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
 // leave it.
-func (p *permitsRequest) lookForRoom(ctx context.Context, turn recipes.PermitsTurn) error {
-	if turn.Position == 0 {
+func (p *permitsRequest) lookForRoom(ctx context.Context) error {
+	if p.turn.Position == 0 {
 		return errSemaphoreFull
 	}
 	hasRoom, err := p.semaphore.HasRoom(ctx, p.services.ensemble, p.params.count)

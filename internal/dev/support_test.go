@@ -24,9 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type scene struct {
 	*Sidecar
 
-	t     *testing.T
-	locks lockv1.LockServiceClient
-	dev   devv1.DevServiceClient
+	t          *testing.T
+	connection *grpc.ClientConn
+	locks      lockv1.LockServiceClient
+	dev        devv1.DevServiceClient
 }
 
 func serve(t *testing.T, options Options) *scene {
@@ -47,7 +48,7 @@ func serve(t *testing.T, options Options) *scene {
 	connection, err := grpc.NewClient(sidecar.Addresses()[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
-	return &scene{sidecar, t, lockv1.NewLockServiceClient(connection), devv1.NewDevServiceClient(connection)}
+	return &scene{sidecar, t, connection, lockv1.NewLockServiceClient(connection), devv1.NewDevServiceClient(connection)}
 }
 
 // context bounds a test that would wait for ever.

@@ -262,7 +262,10 @@ func importsOf(t *testing.T, file file) []string {
 // heldRecipes are words of the recipes that stand on the mechanism of what is held, which names none of them.
 var heldRecipes = regexp.MustCompile(`(?i)[^c]lock|member|group|semaphore|candidate|barrier`)
 
-func TestTheMechanismOfWhatIsHeldNamesNoRecipe(t *testing.T) {
+// leaseStreams are words of the stream of a lease. What is held is held the same whichever stream tells of it.
+var leaseStreams = regexp.MustCompile(`(?i)[*.]started\b|multiplex|carried`)
+
+func TestTheMechanismOfWhatIsHeldNamesNoRecipeAndNoStream(t *testing.T) {
 	t.Parallel()
 
 	var read int
@@ -273,6 +276,10 @@ func TestTheMechanismOfWhatIsHeldNamesNoRecipe(t *testing.T) {
 		}
 
 		read++
+
+		if named := leaseStreams.FindString(file.text); named != "" {
+			t.Errorf("%s says %q: what tells the kinds of streams apart stands in its line", file.path, named)
+		}
 
 		if named := heldRecipes.FindString(file.text); named != "" {
 			t.Errorf("%s says %q: what is a recipe's own stands in its heldRecipe", file.path, named)

@@ -47,7 +47,7 @@ func TestNoFileIsTooLong(t *testing.T) {
 }
 
 // mostCases is how many things a select of the core may wait for. One that waits for more decides by chance which of them comes first.
-const mostCases = 8
+const mostCases = 6
 
 func TestNoSelectWaitsForTooMuch(t *testing.T) {
 	t.Parallel()
