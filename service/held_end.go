@@ -114,6 +114,7 @@ func (s *held[P, M]) letGo() {
 
 // isLeft is when the place is gone.
 func (s *held[P, M]) isLeft(then func()) {
+	s.lease.places.leave()
 	s.forget()
 	s.acknowledged.careless()
 	if s.hold != nil {

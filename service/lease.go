@@ -182,7 +182,7 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	})
 	defer func() { // also after a panic
 		opened.end(errLeaseClosed)
-		leases.ids.end(opened.key, tombstone{why: opened.lost(), gone: opened.gone})
+		leases.ids.end(opened.key, tombstone{why: opened.lost(), gone: opened.gone, free: opened.places.empty()})
 		if s.settled != nil {
 			s.settled()
 		}
@@ -259,17 +259,30 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 	}
 	if ended == nil {
 		found.close(caller.Of(ctx))
-		ended = &tombstone{why: found.lost(), gone: found.gone}
+		ended = &tombstone{why: found.lost(), gone: found.gone, free: found.places.empty()}
 	}
 	if !errors.Is(ended.why, errLeaseClosed) {
 		return nil, ended.why
 	}
+	return &leasev1.CloseResponse{}, ended.await(ctx)
+}
+
+// await returns when all is gone that stood on the lease. Its session stays for longer if the disk of its record does not answer.
+func (t *tombstone) await(ctx context.Context) error {
 	select {
-	case <-ended.gone:
-		return &leasev1.CloseResponse{}, nil
+	case <-t.gone:
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
+	case <-after(noteTime):
 	}
+	select {
+	case <-t.gone:
+	case <-t.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 func (l *leaseService) List(_ context.Context, request *leasev1.ListRequest) (*leasev1.ListResponse, error) {

@@ -41,6 +41,7 @@ type lease struct {
 	mu        sync.Mutex
 	why       error     // set before over ends
 	streams   openCount // of the calls that stand on it
+	places    openCount // of those whose places have not gone
 	resources map[resource]*possession
 
 	waits      recipes.Waits

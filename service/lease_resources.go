@@ -67,6 +67,7 @@ func (l *lease) beginLocked(all []resource, left <-chan struct{}, asks bool) {
 		l.resources[of] = &possession{since: time.Now(), left: left, asks: asks, gone: &recipes.Signal{}}
 	}
 	l.streams.enter(math.MaxInt)
+	l.places.enter(math.MaxInt)
 	l.publishLocked()
 }
 

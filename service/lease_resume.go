@@ -130,19 +130,21 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 		made := &claim{
 			token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, shared: m.shared,
 			kind:    kindOf(asked.GetStart()),
-			decided: newLatch(), taken: sync.OnceFunc(m.lease.streams.leave), settled: func() {},
+			decided: newLatch(), taken: m.expectPlace(), settled: func() {},
 		}
 		if made.held() {
 			made.settled = m.awaitHold()
 		}
 		made.standing, standing = split(standing, asked)
-		m.lease.streams.enter(math.MaxInt)
 		decided = append(decided, made.decided)
 		_ = m.start(asked.GetStart(), made) // it is in order
 	}
 	for _, left := range standing {
-		m.lease.streams.enter(math.MaxInt)
-		m.running.Go(func() { m.giveUpUnclaimed(left) })
+		gone := m.expectPlace()
+		m.running.Go(func() {
+			defer gone()
+			m.giveUpUnclaimed(left)
+		})
 	}
 	return func() {
 		for _, each := range decided {
@@ -153,6 +155,16 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 			}
 		}
 	}
+}
+
+// expectPlace has the lease not finished before what the process before had on it is in hand, or gone.
+func (m *multiplex) expectPlace() (inHand func()) {
+	m.lease.streams.enter(math.MaxInt)
+	m.lease.places.enter(math.MaxInt)
+	return sync.OnceFunc(func() {
+		m.lease.places.leave()
+		m.lease.streams.leave()
+	})
 }
 
 // split takes out of what stands the nodes that a claim is for: what was granted is known by its token, what waits by the request's number.
@@ -225,7 +237,6 @@ func (m *multiplex) freeAt() time.Time {
 // giveUpUnclaimed lets go of what nobody claims: at once if its caller has come back without claiming it, and otherwise when nobody counts
 // on it any more, whom the process before may have told, or has told, over a connection of its own.
 func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
-	defer m.lease.streams.leave()
 	published := strings.HasPrefix(left.Path, m.leases.services.options.WaitRoot+"/") // on which nobody counts
 	if (recipes.RequestIn(left.Node) == 0 || !m.shared.IsZero()) && !published {
 		select {

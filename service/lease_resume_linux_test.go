@@ -201,6 +201,17 @@ func TestALockIsFreeThoughTheDiskOfItsLeasesRecordHangs(t *testing.T) {
 	same(t, "noted when the session is closed", h.records(), "")
 }
 
+func TestALeaseIsClosedThoughTheDiskOfItsRecordHangs(t *testing.T) {
+	t.Parallel()
+	h := newHanging(t)
+	h.meanwhile(func() {
+		_, err := h.leases.Close(h.context(), &leasev1.CloseRequest{LeaseId: h.id})
+		same(t, "Close", outcome(err), "OK")
+		same(t, "contenders", h.contenders("orders"), 0)
+	})
+	same(t, "closed while the record stands", isOver(h.session), false)
+}
+
 // A disk that is full for a while costs no lease its record: others are told later.
 func TestALeaseWhoseSharingCannotBeNotedKeepsItsRecord(t *testing.T) {
 	t.Parallel()
