@@ -257,6 +257,30 @@ var planned = []Mutant{
 			Package: "service", Test: "TestALeaseThatIsClosedAsItsLockIsGrantedEndsTheLock", Complaint: `want "1 ended 10 LEASE_CLOSED"`,
 		}},
 	},
+	{
+		ID: "U5", Bug: "a caller that waits is told no more how it stands than what wakes it for its turn",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAWaitingCallerIsToldItsPositionThoughTheOneBeforeItStays", Complaint: `want "queued 2"`,
+		}},
+	},
+	{
+		ID: "U6", Bug: "a member that was removed while its sidecar was away is told that its lock was broken",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAMemberThatWasRemovedWhileItsSidecarWasAwayIsToldSo", Complaint: `want "2 ended 10 MEMBER_REMOVED"`,
+		}},
+	},
+	{
+		ID: "U7", Bug: "closing a lease waits for the disk of its record",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestALeaseIsClosedThoughTheDiskOfItsRecordHangs", Complaint: "what ends waits for the disk",
+		}},
+	},
+	{
+		ID: "U8", Bug: "nothing wakes a request that waits for its turn",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestLeadershipIsHandedToACandidateFurtherBehind", Complaint: "deadlock|timed out|got",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.
