@@ -130,8 +130,7 @@ func (s *held[P, M]) ask() {
 	})}
 }
 
-// answered goes on with an answer. A request that waits tries again if the ensemble did not give one: what it has is kept for as long as its lease
-// lives.
+// answered goes on with an answer. Where the ensemble gave none the request tries again: what it has is kept for as long as its lease lives.
 func (s *held[P, M]) answered(shown turn, err error) {
 	switch {
 	case s.phase != waiting:

@@ -204,7 +204,7 @@ func (a *lockRequest[M]) lookAtQueue(ctx context.Context) (shown turn, err error
 
 // queued tells a caller how it stands that has to wait, if it is time for that.
 func (a *lockRequest[M]) queued(ctx context.Context) (shown turn, err error) {
-	if err = a.lookForCircle(ctx); err != nil {
+	if err := a.lookForCircle(ctx); err != nil {
 		return shown, err
 	}
 	glance := a.turn // of a place right behind the holder, Look has told everything
