@@ -14,7 +14,7 @@ import (
 
 func TestAskingAgainAndAgainCostsNoLock(t *testing.T) {
 	floods := []int{1}
-	if oneIn == 1 { // with the race detector the largest takes a minute
+	if !isBrief() { // with the race detector the largest takes a minute
 		floods = append(floods, 4, 32)
 	}
 	for _, loops := range floods {
