@@ -147,7 +147,7 @@ func decided(decision recipes.Decision) agreementv1.Decision {
 	return agreementv1.Decision(agreementv1.Decision_value["DECISION_"+string(decision)])
 }
 
-// A voteRequest is one Vote stream. It holds a vote until there is a decision.
+// A voteRequest is one request to Vote. It holds a vote until there is a decision.
 type voteRequest struct {
 	*held[*recipes.Vote, *agreementv1.VoteResponse]
 

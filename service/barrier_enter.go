@@ -36,7 +36,7 @@ func parseEntrance(request *barrierv1.EnterRequest) (params entranceParams, err 
 	return params, err
 }
 
-// An entranceRequest is one Enter stream. Its place is one at a double barrier, and its turn comes when enough stand there.
+// An entranceRequest is one request to Enter. Its place is one at a double barrier, and its turn comes when enough stand there.
 type entranceRequest struct {
 	*held[*recipes.Entrant, *barrierv1.EnterResponse]
 

@@ -119,7 +119,7 @@ type line[M any] struct {
 	call         context.Context //nolint:containedctx // of the call that has begun the request
 	stream       context.Context //nolint:containedctx // of the stream that the caller reads: only the caller ends it
 	over         over            // of the request
-	left         <-chan struct{} // closed when the caller has ended the request
+	left         <-chan struct{} // closed when the caller has left the request, or its stream
 	acknowledged *latch          // closed when the caller has given the request up or said that it does not count on it any more
 	put          put[M]
 

@@ -29,7 +29,7 @@ type hold struct {
 	done   *latch                          // closed when that is done
 
 	id       machine.ID    // to the lease's machine
-	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
+	released *latch        // closed when the caller has asked that the hold end or, once it has ended, that its place go
 	gone     chan struct{} // closed when its place is gone from the ensemble
 }
 
@@ -48,7 +48,7 @@ func (h *hold) tell(ctx context.Context) (time.Duration, error) {
 
 // beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
 func (s *held[P, M]) beginHold(made *hold) (id string) {
-	s.hold = made
+	s.hold, s.begun = made, true
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
 	made.id, made.released, made.gone = s.id, s.acknowledged, make(chan struct{})
 	s.lease.drive.step(machine.Event{Kind: machine.Granted, Of: s.id, Token: made.token})

@@ -202,23 +202,30 @@ func (s *held[P, M]) finish(why error) {
 		why = nil
 	}
 	s.phase = ended
+	if err := tried(func() { s.clean(why) }); err != nil {
+		why = err
+	}
+	s.stopWaiting()
+	s.tells(why)
+}
+
+// clean has nothing follow any more, and ends what the request has on our side.
+func (s *held[P, M]) clean(why error) {
 	if heed := s.ends.Swap(nil); heed != nil {
 		(*heed)()
 	}
 	if s.stopLooks != nil {
 		s.stopLooks()
 	}
+	defer func() {
+		if s.stands {
+			s.settle(why)
+		} else {
+			s.forget()
+		}
+		s.recipe.wait.leave()
+	}()
 	s.endWait(false)
 	s.forgetGone()
 	s.stopGrace()
-	if s.stands {
-		if err := tried(func() { s.settle(why) }); err != nil {
-			why = err
-		}
-	} else {
-		s.forget()
-	}
-	s.recipe.wait.leave()
-	s.stopWaiting()
-	s.tells(why)
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -80,8 +81,11 @@ func (s *held[P, M]) join() {
 	again, taking := s.taking != nil, newCall[P]()
 	s.taking = taking
 	then := func(place P, err error) {
-		if taking.conclude(place, err) {
+		switch {
+		case taking.conclude(place, err):
 			s.do(s.joined)
+		case err == nil: // after a panic
+			go place.Leave(context.WithoutCancel(s.call))
 		}
 	}
 	if s.recipe.prompt == nil || s.claim != fresh {

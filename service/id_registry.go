@@ -46,7 +46,7 @@ type tombstone struct {
 	why  error // nil if its caller gave it up
 	at   time.Time
 	gone <-chan struct{}
-	free <-chan struct{} // of a lease, closed when nothing stands on it any more, though its session may be open
+	free <-chan struct{} // of a lease: lease.freed
 
 	kind     string // a hold's
 	token    int64  // a hold's

@@ -182,7 +182,7 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	})
 	defer func() { // also after a panic
 		opened.end(errLeaseClosed)
-		leases.ids.end(opened.key, tombstone{why: opened.lost(), gone: opened.gone, free: opened.places.empty()})
+		leases.ids.end(opened.key, tombstone{why: opened.lost(), gone: opened.gone, free: opened.freed})
 		if s.settled != nil {
 			s.settled()
 		}
@@ -259,7 +259,7 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 	}
 	if ended == nil {
 		found.close(caller.Of(ctx))
-		ended = &tombstone{why: found.lost(), gone: found.gone, free: found.places.empty()}
+		ended = &tombstone{why: found.lost(), gone: found.gone, free: found.freed}
 	}
 	if !errors.Is(ended.why, errLeaseClosed) {
 		return nil, ended.why
@@ -267,15 +267,8 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 	return &leasev1.CloseResponse{}, ended.await(ctx)
 }
 
-// await returns when all is gone that stood on the lease. Its session stays for longer if the disk of its record does not answer.
+// await returns when all is gone that stood on the lease.
 func (t *tombstone) await(ctx context.Context) error {
-	select {
-	case <-t.gone:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-after(noteTime):
-	}
 	select {
 	case <-t.gone:
 	case <-t.free:

@@ -23,7 +23,7 @@ import (
 // mostUnsent is how many answers may wait for a caller that asks and does not read.
 const mostUnsent = 4096
 
-// A multiplex is a lease's stream that carries all that stands on it. Each request is admitted and held as its single call would be, with a
+// A multiplex is a lease's stream that carries all that stands on it. Each request is admitted and held as its single call would be, with
 // topics of its own in the one outbox in place of an outbox of its own.
 type multiplex struct {
 	leases *leaseService

@@ -36,12 +36,13 @@ type lease struct {
 	drive driver        // who may count on it, and on what stands on it
 	over  over          // ended by end, with the reason
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
+	freed chan struct{} // closed when nothing stands on the lease any more, though the disk keeps its session from being closed
 	leave []func() bool // of what ends it: the session, the drain
 
 	mu        sync.Mutex
 	why       error     // set before over ends
-	streams   openCount // of the calls that stand on it
-	places    openCount // of those whose places have not gone
+	streams   openCount // of what must have left it before it is finished: calls, and what the process before had on it
+	places    openCount // of what may have nodes of its own in the ensemble
 	resources map[resource]*possession
 
 	waits      recipes.Waits
@@ -202,7 +203,7 @@ func (l *leases) beginWith(
 	}
 	made := &lease{
 		identity: from.Identity, about: about, session: session, opened: opened, drain: l.drain,
-		over: newOver(context.Background()), gone: make(chan struct{}), resources: map[resource]*possession{},
+		over: newOver(context.Background()), gone: make(chan struct{}), freed: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(), drive: driver{began: time.Now(), session: session.Key().ID},
 	}
 	made.heedSession()
@@ -288,7 +289,7 @@ func (l *leases) finish(ctx context.Context, ended *lease) {
 	ended.forgetEnds()
 	ended.drive.finish()
 	if ended.note != nil { // or a later process could come back to a session that is about to be closed
-		<-ended.note.forgotten.closed
+		ended.awaitForgotten()
 	}
 	ended.session.Close(ctx)
 	l.mu.Lock()
@@ -297,6 +298,22 @@ func (l *leases) finish(ctx context.Context, ended *lease) {
 	l.note(ended)
 	close(ended.gone)
 	l.dismiss(ended.identity)
+}
+
+// awaitForgotten returns when no later process can come back to the lease. Where the disk takes long for that, it says when the lease is free.
+func (l *lease) awaitForgotten() {
+	select {
+	case <-l.note.forgotten.closed:
+		return
+	case <-after(noteTime):
+	}
+	select {
+	case <-l.note.forgotten.closed:
+		return
+	case <-l.places.empty():
+		close(l.freed)
+	}
+	<-l.note.forgotten.closed
 }
 
 func (l *leases) note(ended *lease) {

@@ -52,7 +52,7 @@ func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams
 	return params, err
 }
 
-// A locksRequest is one AcquireAll stream. Its place is one in each of several queues.
+// A locksRequest is one request for several locks. Its place is one in each of several queues.
 type locksRequest struct {
 	*held[*recipes.Places, *lockv1.AcquireAllResponse]
 

@@ -44,7 +44,7 @@ func (p joinParams) rejects() bool {
 	return p.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && p.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
 }
 
-// A joinRequest is one Join stream. Its place is a member's node, for whose name it waits if it must.
+// A joinRequest is one request to Join. Its place is a member's node, for whose name it waits if it must.
 type joinRequest struct {
 	*held[*recipes.Membership, *membershipv1.JoinResponse]
 
@@ -132,7 +132,7 @@ func (j *joinRequest) rejoin(session recipes.Adopter, standing recipes.Standing,
 	return j.group.Rejoin(session, standing, j.params.member, about)
 }
 
-// means says what an error means to a caller that was a member before the sidecar was started.
+// means says what it means to a caller that the node of the member is gone.
 func (j *joinRequest) means(err error) error {
 	if errors.Is(err, recipes.ErrGone) {
 		return recipes.ErrRemoved

@@ -12,7 +12,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A deliveryRequest is one Take stream. Its place is one among those who wait for items, and then that of a delivery.
+// A deliveryRequest is one request to Take. Its place is one among those who wait for items, and then that of a delivery.
 type deliveryRequest struct {
 	*held[*recipes.Delivery, *queuev1.TakeResponse]
 
@@ -92,8 +92,9 @@ func (d *deliveryRequest) ask(ctx context.Context) (shown turn, err error) {
 	case d.turn.Delivered, d.turn.Changed.IsGiven():
 		return shown, nil
 	case d.once && !d.caughtUp: // what the reader shows may be late
-		d.caughtUp = true
-		return turn{changed: []*recipes.Signal{recipes.Given()}}, d.services.ensemble.CatchUp(ctx)
+		err = d.services.ensemble.CatchUp(ctx)
+		d.caughtUp = err == nil
+		return turn{changed: []*recipes.Signal{recipes.Given()}}, err
 	case d.once:
 		if item, err := d.mayGetItem(ctx); err != nil || !item {
 			return turn{}, cmp.Or(err, errQueueEmpty)

@@ -39,7 +39,7 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 	return params, err
 }
 
-// A permitsRequest is one Acquire stream. Its place is one in the semaphore's queue, and then its permits.
+// A permitsRequest is one request for permits. Its place is one in the semaphore's queue, and then its permits.
 type permitsRequest struct {
 	*held[*recipes.Permits, *semaphorev1.AcquireResponse]
 

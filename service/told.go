@@ -1,7 +1,6 @@
 package service
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -9,9 +8,9 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/outbox"
 )
 
-// A latch is closed once, by whoever comes first.
+// A latch is closed once, by the first that comes.
 type latch struct {
-	once   sync.Once
+	is     atomic.Bool
 	closed chan struct{}
 	then   atomic.Pointer[func()] // called then; nil for nothing
 }
@@ -25,12 +24,13 @@ func (l *latch) does(then func()) { l.then.Store(&then) }
 func (l *latch) careless() { l.then.Store(nil) }
 
 func (l *latch) close() {
-	l.once.Do(func() {
-		close(l.closed)
-		if then := l.then.Load(); then != nil {
-			(*then)()
-		}
-	})
+	if !l.is.CompareAndSwap(false, true) {
+		return
+	}
+	close(l.closed)
+	if then := l.then.Load(); then != nil {
+		(*then)()
+	}
 }
 
 func (s *held[P, M]) tellConnectivity(suspended bool) {
