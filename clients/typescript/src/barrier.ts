@@ -7,6 +7,7 @@ import type { BarrierServiceService, EnterRequest, EnterResponse, Entered } from
 import type { Attempt, Carrier, Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
+import { HELD_OPTIONS, type Rules, abortSignal, callback, checkArguments, text } from "./options.js";
 import { ABSENCE_TIMEOUT, type Stub, begin, isTransient, listen, repeated, start } from "./transport.js";
 import { type Labels, duration, seconds } from "./types.js";
 
@@ -19,6 +20,8 @@ export interface AwaitBarrierOptions {
   /** Called when it is known that the barrier is set; again after the sidecar or the ensemble was away. */
   readonly onWaiting?: () => void;
 }
+
+export const AWAIT_BARRIER_OPTIONS: Rules<AwaitBarrierOptions> = { signal: abortSignal, onWaiting: callback };
 
 /** Settles when the barrier is not set, or was not. */
 export async function awaitBarrier(
@@ -57,6 +60,8 @@ export interface BarrierOptions {
   readonly onSuspended?: (remaining: number) => void;
   readonly onResumed?: () => void;
 }
+
+export const BARRIER_OPTIONS: Rules<BarrierOptions> = { ...HELD_OPTIONS, owner: text, onWaiting: callback };
 
 type Event = NonNullable<EnterResponse["event"]>;
 
@@ -119,6 +124,7 @@ export class BarrierEntry extends Leased<EnterRequest, Event, "entered"> {
    * for the caller and the others all the same, but others may be inside. Calling it again has the same outcome.
    */
   async leave(signal?: AbortSignal): Promise<void> {
+    checkArguments({ signal });
     await this.giveUp(async () => this.leaveWithOthers(signal));
   }
 

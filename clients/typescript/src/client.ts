@@ -2,13 +2,21 @@
 
 import type { ChannelCredentials, Client as Channel } from "@grpc/grpc-js";
 
-import { type AwaitBarrierOptions, BarrierEntry, type BarrierOptions, awaitBarrier } from "./barrier.js";
+import {
+  AWAIT_BARRIER_OPTIONS,
+  type AwaitBarrierOptions,
+  BARRIER_OPTIONS,
+  BarrierEntry,
+  type BarrierOptions,
+  awaitBarrier,
+} from "./barrier.js";
 import { sleep } from "./clock.js";
 import { Config } from "./config.js";
 import { LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
 import { BarrierServiceService } from "./gen/sidekeeper/barrier/v1/barrier.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
 import {
+  CAMPAIGN_OPTIONS,
   type CampaignOptions,
   type ElectionView,
   Leadership,
@@ -26,12 +34,39 @@ import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./guard.js";
 import { type Attempt, Streams, throughAbsence } from "./held.js";
-import { Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
-import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
-import { type AllOptions, type Locks, type WantedLock, type WithLocksOptions, acquireAll, locksKind } from "./locks.js";
-import { type JoinOptions, Membership } from "./membership.js";
+import { LEASE_OPTIONS, Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
+import { LOCK_OPTIONS, type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, withHeld } from "./lock.js";
+import {
+  ALL_OPTIONS,
+  type AllOptions,
+  type Locks,
+  type WantedLock,
+  type WithLocksOptions,
+  acquireAll,
+  locksKind,
+} from "./locks.js";
+import { JOIN_OPTIONS, type JoinOptions, Membership } from "./membership.js";
 import type { Multiplex } from "./multiplex.js";
-import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
+import {
+  ASK_OPTIONS,
+  type Rules,
+  abortSignal,
+  callback,
+  checkArguments,
+  checkOptions,
+  credentials,
+  having,
+  labels,
+  text,
+} from "./options.js";
+import {
+  PERMITS_OPTIONS,
+  Permits,
+  type PermitsOptions,
+  type SemaphoreView,
+  type WithPermitsOptions,
+  semaphoreViewFrom,
+} from "./permits.js";
 import { Sequence } from "./sequence.js";
 import {
   Away,
@@ -75,6 +110,8 @@ export interface ClientOptions {
   readonly logger?: Logger;
 }
 
+export const CLIENT_OPTIONS: Rules<ClientOptions> = { address: text, credentials, logger: having("debug", "error") };
+
 /** A client of one sidecar. Close it: that gives up everything that it holds and waits for. */
 export class Client implements Disposable {
   /** The configuration. */
@@ -95,14 +132,11 @@ export class Client implements Disposable {
   private readonly ownLeases: ReturnType<typeof leaseKind> | undefined;
 
   /**
-   * Throws RangeError if the address is invalid, and TypeError if the options are no object. It does not wait for a connection; the first
+   * Throws RangeError if the address is invalid, and TypeError for other options that are wrong. It does not wait for a connection; the first
    * call does.
    */
   constructor(options: ClientOptions = {}) {
-    const given: unknown = options;
-    if (typeof given !== "object" || given === null) {
-      throw new TypeError(`a Client takes an object, as { address: "localhost:7181" }, and this is ${JSON.stringify(given)}`);
-    }
+    checkOptions(options, CLIENT_OPTIONS);
     this.channel = openChannel(options.address, options.credentials);
     this.streams = new Streams(options.logger);
     this.locks = stubOf(this.channel, LockServiceService);
@@ -134,6 +168,7 @@ export class Client implements Disposable {
 
   /** Opens a lease. While the sidecar or the ensemble is away, it tries again for as long as wait says; without wait, for 10 seconds. */
   async openLease(options: LeaseOptions = {}): Promise<Lease> {
+    checkOptions(options, LEASE_OPTIONS);
     const { ttl, owner = "", metadata = {} } = options;
     const request = { ttl: duration(ttl), owner, metadata };
     return answered(options, async (waiting) =>
@@ -151,6 +186,8 @@ export class Client implements Disposable {
    * each time.
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
+    checkArguments({ name });
+    checkOptions(options, LOCK_OPTIONS);
     return answered(options, async (waiting) => acquire(this.lock, this.ownLeases, name, waiting));
   }
 
@@ -168,7 +205,7 @@ export class Client implements Disposable {
     options: WithLockOptions,
     body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
-    return runHolding(await this.acquire(name, options), options, body);
+    return withHeld(async (how) => this.acquire(name, how), LOCK_OPTIONS, options, body);
   }
 
   /**
@@ -178,6 +215,7 @@ export class Client implements Disposable {
    * circle, whatever the order of the names. Errors, and what happens while the sidecar or the ensemble is away, as of acquire.
    */
   async acquireAll(locks: readonly (string | WantedLock)[], options: AllOptions = {}): Promise<Locks> {
+    checkOptions(options, ALL_OPTIONS);
     return answered(options, async (waiting) => acquireAll(this.several, this.ownLeases, locks, waiting));
   }
 
@@ -190,7 +228,7 @@ export class Client implements Disposable {
     options: WithLocksOptions,
     body: (held: Locks, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
-    return runHolding(await this.acquireAll(locks, options), options, body);
+    return withHeld(async (how) => this.acquireAll(locks, how), ALL_OPTIONS, options, body);
   }
 
   /**
@@ -202,6 +240,7 @@ export class Client implements Disposable {
     options: WithLockOptions,
     body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
+    checkArguments({ body });
     const backoff = new Backoff();
     for (;;) {
       let lead: Lock | undefined;
@@ -225,6 +264,7 @@ export class Client implements Disposable {
 
   /** Returns the holders and waiters of the lock. */
   async getLock(name: string): Promise<LockView> {
+    checkArguments({ name });
     return lockViewFrom((await callIdempotent(this.locks.get, { name })).view);
   }
 
@@ -233,6 +273,7 @@ export class Client implements Disposable {
    * back, the last view is stale, and is yielded again as such. The signal ends it.
    */
   watchLock(name: string, signal?: AbortSignal): AsyncGenerator<LockView, void> {
+    checkArguments({ name, signal });
     return views(
       () => watch(this.locks.watch, { name }),
       ({ view, stale }) => lockViewFrom(view, stale),
@@ -270,6 +311,7 @@ export class Client implements Disposable {
    * stale then.
    */
   async *watchTokens(locks: readonly string[], signal?: AbortSignal): AsyncGenerator<CurrentToken, void> {
+    checkArguments({ locks, signal });
     for await (const { tokens } of messages(watch(this.fencing.watch, { locks: [...locks] }), signal)) {
       yield* tokens;
     }
@@ -280,6 +322,8 @@ export class Client implements Disposable {
    * force when it has passed: for operators.
    */
   async revoke(name: string, options: { readonly reason?: string; readonly grace?: number } = {}): Promise<number> {
+    checkArguments({ name });
+    checkOptions(options, ASK_OPTIONS);
     const request = { name, reason: options.reason ?? "", grace: duration(options.grace) };
     return (await callIdempotent(this.locks.revoke, request)).asked;
   }
@@ -290,6 +334,8 @@ export class Client implements Disposable {
    * sidecar or the ensemble is away, it tries again, as acquire does.
    */
   async acquirePermits(semaphore: string, options: PermitsOptions = {}): Promise<Permits> {
+    checkArguments({ semaphore });
+    checkOptions(options, PERMITS_OPTIONS);
     return answered(options, async (waiting) =>
       throughAbsence(this.streams, waiting, async (attempt) => this.acquirePermitsOnce(semaphore, waiting, attempt)),
     );
@@ -327,7 +373,7 @@ export class Client implements Disposable {
     options: WithPermitsOptions,
     body: (permits: Permits, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
-    return runHolding(await this.acquirePermits(semaphore, options), options, body);
+    return withHeld(async (how) => this.acquirePermits(semaphore, how), PERMITS_OPTIONS, options, body);
   }
 
   /**
@@ -335,6 +381,7 @@ export class Client implements Disposable {
    * limit.
    */
   async createSemaphore(name: string, limit: number): Promise<void> {
+    checkArguments({ name, limit });
     await callIdempotent(this.semaphores.create, { name, limit });
   }
 
@@ -347,12 +394,15 @@ export class Client implements Disposable {
     limit: number,
     options: { readonly reason?: string; readonly grace?: number } = {},
   ): Promise<number> {
+    checkArguments({ name, limit });
+    checkOptions(options, ASK_OPTIONS);
     const request = { name, limit, reason: options.reason ?? "", grace: duration(options.grace) };
     return (await callIdempotent(this.semaphores.resize, request)).asked;
   }
 
   /** Returns the limit, the holders and the waiters of the semaphore. Rejects with SemaphoreNotFoundError. */
   async getSemaphore(name: string): Promise<SemaphoreView> {
+    checkArguments({ name });
     return semaphoreViewFrom((await callIdempotent(this.semaphores.get, { name })).view);
   }
 
@@ -361,6 +411,7 @@ export class Client implements Disposable {
    * ends it.
    */
   watchSemaphore(name: string, signal?: AbortSignal): AsyncGenerator<SemaphoreView, void> {
+    checkArguments({ name, signal });
     return views(
       () => watch(this.semaphores.watch, { name }),
       ({ view, stale }) => semaphoreViewFrom(view, stale),
@@ -370,11 +421,13 @@ export class Client implements Disposable {
 
   /** Sets a barrier, at which awaitBarrier waits until it is removed. Setting it again does nothing. */
   async setBarrier(name: string): Promise<void> {
+    checkArguments({ name });
     await callIdempotent(this.barriers.set, { name });
   }
 
   /** Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing. */
   async removeBarrier(name: string): Promise<void> {
+    checkArguments({ name });
     await callNonIdempotent(this.barriers.remove, { name });
   }
 
@@ -383,6 +436,8 @@ export class Client implements Disposable {
    * ensemble is away, it waits anew.
    */
   async awaitBarrier(name: string, options: AwaitBarrierOptions = {}): Promise<void> {
+    checkArguments({ name });
+    checkOptions(options, AWAIT_BARRIER_OPTIONS);
     await awaitBarrier(this.streams, this.barriers, name, options);
   }
 
@@ -392,6 +447,8 @@ export class Client implements Disposable {
    * ensemble is away, it tries again, as acquire does.
    */
   async enterBarrier(name: string, size: number, options: BarrierOptions = {}): Promise<BarrierEntry> {
+    checkArguments({ name, size });
+    checkOptions(options, BARRIER_OPTIONS);
     return answered(options, async (waiting) =>
       throughAbsence(this.streams, waiting, async (attempt) =>
         this.onLease(waiting, attempt, async (multiplex, own) =>
@@ -407,6 +464,8 @@ export class Client implements Disposable {
    * SidekeeperErrors; with the signal's reason. While the sidecar or the ensemble is away, it tries again, as acquire does.
    */
   async campaign(election: string, candidate: string, options: CampaignOptions = {}): Promise<Leadership> {
+    checkArguments({ election, candidate });
+    checkOptions(options, CAMPAIGN_OPTIONS);
     return answered(options, async (waiting) =>
       throughAbsence(this.streams, waiting, async (attempt) =>
         this.onLease({ ...waiting, owner: candidate }, attempt, async (multiplex, own) =>
@@ -426,11 +485,12 @@ export class Client implements Disposable {
     options: WithLeadershipOptions,
     body: (leadership: Leadership, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
-    return runHolding(await this.campaign(election, candidate, options), options, body);
+    return withHeld(async (how) => this.campaign(election, candidate, how), CAMPAIGN_OPTIONS, options, body);
   }
 
   /** Returns who leads and who the other candidates are, in order. */
   async getElection(name: string): Promise<ElectionView> {
+    checkArguments({ name });
     return electionViewFrom(await callIdempotent(this.elections.get, { name }));
   }
 
@@ -439,6 +499,7 @@ export class Client implements Disposable {
    * is back, what was yielded is stale. After a term, it never yields an earlier one. The signal ends it.
    */
   async *observe(name: string, signal?: AbortSignal): AsyncGenerator<Observation, void> {
+    checkArguments({ name, signal });
     const observer = new Observer();
     for await (const message of reopened(() => watch(this.elections.watch, { name }), signal)) {
       const observed = observer.learn(message instanceof Away ? undefined : message);
@@ -457,11 +518,14 @@ export class Client implements Disposable {
     to: string,
     options: { readonly reason?: string; readonly grace?: number } = {},
   ): Promise<void> {
+    checkArguments({ name, to });
+    checkOptions(options, ASK_OPTIONS);
     await callIdempotent(this.elections.transfer, { name, to, reason: options.reason ?? "", grace: duration(options.grace) });
   }
 
   /** Returns the sequence of that name, which need not exist. */
   sequence(name: string): Sequence {
+    checkArguments({ name });
     return new Sequence(this.sequences, this.streams, name);
   }
 
@@ -471,6 +535,8 @@ export class Client implements Disposable {
    * only while the lock is held, and stays a member after that; otherwise it rejects with GuardLostError (see Lock.guard).
    */
   async join(group: string, member: string, options: JoinOptions = {}): Promise<Membership> {
+    checkArguments({ group, member });
+    checkOptions(options, JOIN_OPTIONS);
     return answered(options, async (waiting) =>
       throughAbsence(this.streams, waiting, async (attempt) => this.joinOnce(group, member, waiting, attempt)),
     );
@@ -511,6 +577,8 @@ export class Client implements Disposable {
       readonly onJoined?: (m: Membership) => void;
     },
   ): Promise<never> {
+    checkOptions(options, STAY_OPTIONS);
+    abortSignal("signal", options.signal);
     const backoff = new Backoff();
     const { signal, onJoined, ...rest } = options;
     for (;;) {
@@ -532,6 +600,7 @@ export class Client implements Disposable {
 
   /** Returns the members of the group. */
   async getGroup(group: string): Promise<GroupView> {
+    checkArguments({ group });
     return groupViewFrom((await callIdempotent(this.groups.get, { group })).view, false);
   }
 
@@ -540,6 +609,7 @@ export class Client implements Disposable {
    * ends it.
    */
   watchGroup(group: string, signal?: AbortSignal): AsyncGenerator<GroupView, void> {
+    checkArguments({ group, signal });
     return views(
       () => watch(this.groups.watch, { group }),
       ({ view, stale }) => groupViewFrom(view, stale),
@@ -547,6 +617,8 @@ export class Client implements Disposable {
     );
   }
 }
+
+const STAY_OPTIONS = { owner: text, metadata: labels, signal: abortSignal, onJoined: callback };
 
 function isUnwanted(error: SidekeeperError): boolean {
   return error instanceof MemberReplacedError || error instanceof MemberRemovedError;

@@ -18,6 +18,7 @@ import {
 } from "./gen/sidekeeper/config/v1/config.js";
 import { guardsOf } from "./guard.js";
 import type { Streams } from "./held.js";
+import { bytes, checkArguments, checkOptions, flag } from "./options.js";
 import { Away, type Stub, callIdempotent, callNonIdempotent, reopened, watch } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
@@ -25,6 +26,7 @@ import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./ty
 export type Precondition = { readonly version: number } | "missing" | "exists";
 
 function conditionOf(precondition?: Precondition): WirePrecondition | undefined {
+  checkArguments({ precondition });
   switch (precondition) {
     case undefined:
       return undefined;
@@ -38,8 +40,10 @@ function conditionOf(precondition?: Precondition): WirePrecondition | undefined 
 }
 
 function putOf(key: string, value: Uint8Array | string, precondition?: Precondition): PutRequest {
-  const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
-  return { key, content: { $case: "value", value: Buffer.from(bytes) }, precondition: conditionOf(precondition), guards: [] };
+  checkArguments({ key });
+  bytes("value", value);
+  const content = typeof value === "string" ? new TextEncoder().encode(value) : value;
+  return { key, content: { $case: "value", value: Buffer.from(content) }, precondition: conditionOf(precondition), guards: [] };
 }
 
 /** A transaction: at most 100 operations, each on a different key, of which all or none are applied. */
@@ -54,6 +58,7 @@ export class Commit {
 
   /** Adds a deletion. */
   delete(key: string, precondition?: Precondition): this {
+    checkArguments({ key });
     return this.add({
       $case: "delete",
       value: { key, precondition: conditionOf(precondition), recursive: false, guards: [] },
@@ -62,6 +67,7 @@ export class Commit {
 
   /** Adds a condition on a key that is not written. */
   check(key: string, precondition: Precondition): this {
+    checkArguments({ key });
     return this.add({ $case: "check", value: { key, precondition: conditionOf(precondition) } });
   }
 
@@ -88,6 +94,8 @@ export class Config {
    * this call. Rejects with KeyNotFoundError.
    */
   async get(key: string, options: { readonly linearizable?: boolean } = {}): Promise<Entry> {
+    checkArguments({ key });
+    checkOptions(options, { linearizable: flag });
     const consistency = options.linearizable === true ? Consistency.LINEARIZABLE : Consistency.UNSPECIFIED;
     const reply = await callIdempotent(this.stub.get, { key, consistency, asText: false });
     return entryFrom(reply.entry);
@@ -105,12 +113,14 @@ export class Config {
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
+    checkArguments({ key });
     const request = { key, precondition: conditionOf(precondition), recursive: false, guards: guardsOf(this.streams) };
     await callNonIdempotent(this.stub.delete, request);
   }
 
   /** All keys with their values, in the order of keys, or those at and below a prefix of whole segments. */
   async *list(prefix = ""): AsyncGenerator<Entry, void> {
+    checkArguments({ prefix });
     let pageToken = "";
     do {
       const request = { prefix, pageSize: 1000, pageToken, asText: false };
@@ -138,6 +148,7 @@ export class Config {
 
   /** Yields the state of some keys, then each change, also across restarts of the sidecar. The signal ends it. */
   watch(keys: readonly string[], signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    checkArguments({ keys, signal });
     return this.events({ keys: [...keys], prefix: "", asText: false }, signal);
   }
 
@@ -146,6 +157,7 @@ export class Config {
    * The signal ends it.
    */
   watchPrefix(prefix = "", signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    checkArguments({ prefix, signal });
     return this.events({ keys: [], prefix, asText: false }, signal);
   }
 

@@ -15,6 +15,7 @@ import { Ticket, guardedByHold } from "./guard.js";
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
+import { HELD_OPTIONS, type Rules, callback, checkArguments, text } from "./options.js";
 import { type Stub, call, callIdempotent } from "./transport.js";
 import { type Labels, duration, seconds } from "./types.js";
 
@@ -89,6 +90,13 @@ export interface CampaignOptions {
   readonly onResumed?: () => void;
   readonly onYieldRequested?: (request: YieldRequest) => void;
 }
+
+export const CAMPAIGN_OPTIONS: Rules<CampaignOptions> = {
+  value: text,
+  ...HELD_OPTIONS,
+  onCandidate: callback,
+  onYieldRequested: callback,
+};
 
 /** How to lead while a function runs. */
 export interface WithLeadershipOptions extends CampaignOptions {
@@ -181,6 +189,7 @@ export class Leadership extends Leased<CampaignRequest, Event, "elected"> {
 
   /** Changes the value that the leader shows. Rejects with GuardLostError if it does not lead any more. */
   async proclaim(value: string): Promise<void> {
+    checkArguments({ value });
     const { lock, fencingToken } = this.term;
     await callIdempotent(this.stub.proclaim, { ticket: { lock, fencingToken }, value });
   }

@@ -3,6 +3,7 @@
 import { HEADER, parse } from "./fence_header.js";
 import { RefusedError, compare } from "./fence_refusal.js";
 import type { Ticket, Verification } from "./guard.js";
+import { type Rules, callback, checkOptions, having, texts } from "./options.js";
 import type { Logger } from "./types.js";
 
 /**
@@ -34,12 +35,16 @@ export interface GateOptions {
   readonly logger?: Pick<Logger, "error">;
 }
 
+const GATE_OPTIONS: Rules<GateOptions> = { locks: texts, withoutTicket: callback, verify: callback, logger: having("error") };
+
 /** Lets those calls pass whose tickets are not stale. */
 export class Gate {
   constructor(
     private readonly store: Store,
     private readonly options: GateOptions = {},
-  ) {}
+  ) {
+    checkOptions(options, GATE_OPTIONS);
+  }
 
   /**
    * Lets a call pass, which raises the marks of its tickets, or throws RefusedError, whose cause is what has failed if it is undecided.

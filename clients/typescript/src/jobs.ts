@@ -7,7 +7,8 @@ import { sleep, unlessAborted } from "./clock.js";
 import type { Leadership } from "./election.js";
 import { LockHeldError, ReleaseUnconfirmedError } from "./errors.js";
 import { type Lock, runHolding } from "./lock.js";
-import { CALL_TIMEOUT } from "./transport.js";
+import { type Rules, callback, checkArguments, checkOptions, text, timespan } from "./options.js";
+import { CALL_TIMEOUT, LONGEST_TIMER } from "./transport.js";
 
 /** Seconds that jobs get to end when they are closed, before their signals are aborted. */
 const CLOSE_GRACE = 10;
@@ -30,6 +31,8 @@ export interface JobsOptions {
   readonly onError?: (error: unknown, name: string) => void;
 }
 
+export const JOBS_OPTIONS: Rules<JobsOptions> = { owner: text, onError: callback };
+
 /** How a job is run under a lock. */
 export interface LockedOptions {
   /**
@@ -40,6 +43,8 @@ export interface LockedOptions {
   /** For how many seconds the lock may be suspended before the signal is aborted; by default until it is lost. */
   readonly suspensionGrace?: number;
 }
+
+export const LOCKED_OPTIONS: Rules<LockedOptions> = { holdAtLeast: timespan, suspensionGrace: timespan };
 
 /**
  * Runs jobs in one process at a time. It belongs to no framework: each job becomes a function without arguments, for setInterval, node-cron,
@@ -59,6 +64,7 @@ export class Jobs implements AsyncDisposable {
     private readonly client: Client,
     options: JobsOptions = {},
   ) {
+    checkOptions(options, JOBS_OPTIONS);
     this.owner = options.owner ?? `${os.hostname().slice(0, 100)}-${process.pid}`;
     this.onError = options.onError ?? ((error, name) => console.error(`job ${name}:`, error));
   }
@@ -68,6 +74,8 @@ export class Jobs implements AsyncDisposable {
    * lock, as in withLock. The function settles when the lock is released.
    */
   locked(name: string, options: LockedOptions, job: Job): Tick {
+    checkArguments({ name, job });
+    checkOptions(options, LOCKED_OPTIONS);
     return this.tick(name, async () => this.runLocked(name, options, job));
   }
 
@@ -76,6 +84,7 @@ export class Jobs implements AsyncDisposable {
    * candidate, which it remains until it is closed. What the job writes with the client is guarded by the term.
    */
   led(election: string, job: Job): Tick {
+    checkArguments({ election, job });
     return this.tick(election, async () => this.runLed(election, job));
   }
 
@@ -84,8 +93,10 @@ export class Jobs implements AsyncDisposable {
    * seconds, by default 10, the signals of jobs that still run are aborted.
    */
   async close(grace = CLOSE_GRACE): Promise<void> {
+    checkArguments({ grace });
     this.closing.abort(new Error("the jobs are closed"));
-    const timer = setTimeout(() => this.stopping.abort(new Error("the jobs are closed, and are to end")), grace * 1000);
+    const stop = (): void => this.stopping.abort(new Error("the jobs are closed, and are to end"));
+    const timer = setTimeout(stop, Math.min(grace * 1000, LONGEST_TIMER));
     await Promise.allSettled([...this.running, ...[...this.candidacies.values()].map(async (candidacy) => candidacy.ended)]);
     clearTimeout(timer);
   }

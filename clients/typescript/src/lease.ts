@@ -6,6 +6,7 @@ import { GuardLostError, LostError, named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
 import { Multiplex } from "./multiplex.js";
+import { type Rules, abortSignal, labels, text, timespan } from "./options.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, seconds } from "./types.js";
 
@@ -21,6 +22,14 @@ export interface LeaseOptions {
   /** Stops the waiting; it does not end a lease that was returned. */
   readonly signal?: AbortSignal;
 }
+
+export const LEASE_OPTIONS: Rules<LeaseOptions> = {
+  ttl: timespan,
+  owner: text,
+  metadata: labels,
+  wait: timespan,
+  signal: abortSignal,
+};
 
 type Event = NonNullable<MultiplexResponse["response"]>;
 

@@ -13,7 +13,19 @@ import { Ticket, guardedByHold } from "./guard.js";
 import { type Attempt, GIVE_UP_TIMEOUT, type HeldStream, type Kind, type Streams, single, throughAbsence } from "./held.js";
 import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
-import { type Stub, call, start } from "./transport.js";
+import {
+  HELD_OPTIONS,
+  type Rules,
+  callback,
+  checkArguments,
+  checkOptions,
+  flag,
+  oneOf,
+  pick,
+  text,
+  timespan,
+} from "./options.js";
+import { LONGEST_TIMER, type Stub, call, start } from "./transport.js";
 import {
   type Labels,
   type Mode,
@@ -60,6 +72,16 @@ export interface LockOptions {
   readonly onResumed?: () => void;
   readonly onRevocation?: (revocation: Revocation) => void;
 }
+
+export const LOCK_OPTIONS: Rules<LockOptions> = {
+  mode: oneOf(modes),
+  ...HELD_OPTIONS,
+  owner: text,
+  lockDelay: timespan,
+  detectDeadlock: flag,
+  onQueued: callback,
+  onRevocation: callback,
+};
 
 /** How to hold a lock while a function runs. */
 export interface WithLockOptions extends LockOptions {
@@ -202,6 +224,23 @@ interface Holding {
   guard?<T>(body: () => T): T;
 }
 
+/** What only those options have that are for a body. */
+interface Limits {
+  readonly suspensionGrace?: number;
+}
+
+/** Acquires something and runs a body while it is held; if the options or the body are wrong, nothing is acquired. */
+export async function withHeld<H extends Holding, O extends { readonly signal?: AbortSignal }, T>(
+  acquire: (options: O) => Promise<H>,
+  rules: Rules<O>,
+  options: O & Limits,
+  body: (held: H, signal: AbortSignal) => Promise<T> | T,
+): Promise<T> {
+  checkOptions<O & Limits>(options, { ...rules, suspensionGrace: timespan } as Rules<O & Limits>);
+  checkArguments({ body });
+  return runHolding(await acquire(pick(options, rules)), options, body);
+}
+
 /** Runs a body while something is held, with a signal that is aborted when the body should stop, and releases it. */
 export async function runHolding<H extends Holding, T>(
   held: H,
@@ -220,7 +259,7 @@ export async function runHolding<H extends Holding, T>(
     clearTimeout(timer);
     if (suspended && suspensionGrace !== undefined) {
       const error = new SuspendedError(`${held.claim.what} has been suspended for ${suspensionGrace} s`);
-      timer = setTimeout(() => stop.abort(error), suspensionGrace * 1000);
+      timer = setTimeout(() => stop.abort(error), Math.min(suspensionGrace * 1000, LONGEST_TIMER));
     }
   };
   held.onSuspension(held.suspended);

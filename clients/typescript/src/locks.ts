@@ -13,6 +13,7 @@ import { type Attempt, type Kind, single, throughAbsence } from "./held.js";
 import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
 import type { LockOptions, lockKind } from "./lock.js";
 import type { Multiplex } from "./multiplex.js";
+import { HELD_OPTIONS, type Rules, callback, checkArguments, checkOptions, oneOf, text } from "./options.js";
 import { type Stub, start } from "./transport.js";
 import { type Mode, type Revocation, duration, modes, revocationFrom, seconds } from "./types.js";
 
@@ -32,6 +33,10 @@ export interface AllOptions extends Pick<
   /** Called with how many are ahead, at least 1, by the names of the locks that are still waited for; and whenever that changes. */
   readonly onQueued?: (ahead: ReadonlyMap<string, number>) => void;
 }
+
+const WANTED_LOCK: Rules<WantedLock> = { name: text, mode: oneOf(modes) };
+
+export const ALL_OPTIONS: Rules<AllOptions> = { ...HELD_OPTIONS, owner: text, onQueued: callback, onRevocation: callback };
 
 /** How to hold several locks while a function runs. */
 export interface WithLocksOptions extends AllOptions {
@@ -134,7 +139,12 @@ export async function acquireAll(
   locks: readonly (string | WantedLock)[],
   options: AllOptions,
 ): Promise<Locks> {
+  checkArguments({ locks });
   const wanted = locks.map((lock) => (typeof lock === "string" ? { name: lock } : lock));
+  for (const lock of wanted) {
+    checkOptions(lock, WANTED_LOCK);
+    checkArguments({ name: lock.name });
+  }
   return throughAbsence(kind.streams, options, async (attempt) => {
     const begin = async (own?: Lease): Promise<Locks> =>
       new Locks(carried(kind, own ?? options.lease, startOn), wanted, options, own).acquire(attempt);

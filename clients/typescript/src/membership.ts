@@ -10,8 +10,9 @@ import {
 import { guardsOf } from "./guard.js";
 import { type Carrier, HeldStream, type Streams, single } from "./held.js";
 import type { Lease } from "./lease.js";
+import { type Rules, abortSignal, checkArguments, labels, lease, oneOf, text, timespan } from "./options.js";
 import { type Stub, callIdempotent, start } from "./transport.js";
-import type { Labels, OnConflict } from "./types.js";
+import { type Labels, type OnConflict, conflicts } from "./types.js";
 
 /** How to join a group. */
 export interface JoinOptions {
@@ -30,6 +31,15 @@ export interface JoinOptions {
   /** Stops the waiting; it does not end a membership that was returned. */
   readonly signal?: AbortSignal;
 }
+
+export const JOIN_OPTIONS: Rules<JoinOptions> = {
+  lease,
+  owner: text,
+  metadata: labels,
+  onConflict: oneOf(conflicts),
+  wait: timespan,
+  signal: abortSignal,
+};
 
 type Event = NonNullable<JoinResponse["event"]>;
 
@@ -67,6 +77,7 @@ export class Membership extends HeldStream<JoinRequest, Event, "joined"> {
    * Rejects with MemberNotFoundError, GuardLostError and other SidekeeperErrors.
    */
   async update(metadata: Labels): Promise<void> {
+    checkArguments({ metadata });
     const guards = guardsOf(this.streams);
     const request = { group: this.group, member: this.member, metadata, leaseId: this.lease.id, guards };
     await callIdempotent(this.stub.update, request);

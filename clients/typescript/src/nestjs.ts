@@ -8,14 +8,17 @@ import "reflect-metadata";
 
 import { ConfigurableModuleBuilder, Inject, Logger, Module } from "@nestjs/common";
 
-import { Client, type ClientOptions } from "./client.js";
-import { type Job, Jobs, type JobsOptions, type LockedOptions, type Tick } from "./jobs.js";
+import { CLIENT_OPTIONS, Client, type ClientOptions } from "./client.js";
+import { JOBS_OPTIONS, type Job, Jobs, type JobsOptions, LOCKED_OPTIONS, type LockedOptions, type Tick } from "./jobs.js";
+import { type Rules, checkOptions, pick, timespan } from "./options.js";
 
 /** How to reach the sidecar, and how jobs are run. Without a logger, Nest's is used; without `onError`, methods reject with their errors. */
 export interface SidekeeperModuleOptions extends ClientOptions, JobsOptions {
   /** Seconds that jobs get to end at shutdown before their signals are aborted, by default 10. */
   readonly shutdownGrace?: number;
 }
+
+const OPTIONS: Rules<SidekeeperModuleOptions> = { ...CLIENT_OPTIONS, ...JOBS_OPTIONS, shutdownGrace: timespan };
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<SidekeeperModuleOptions>()
   .setClassMethodName("forRoot")
@@ -34,7 +37,7 @@ class ApplicationJobs extends Jobs {
     private readonly ofApplication: Client,
     private readonly options: SidekeeperModuleOptions,
   ) {
-    super(ofApplication, { ...options, onError: options.onError ?? raise });
+    super(ofApplication, { onError: raise, ...pick(options, JOBS_OPTIONS) });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -55,7 +58,10 @@ Module({
     {
       provide: Client,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: (options: SidekeeperModuleOptions) => new Client({ logger: new Logger("Sidekeeper"), ...options }),
+      useFactory: (options: SidekeeperModuleOptions) => {
+        checkOptions(options, OPTIONS);
+        return new Client({ logger: new Logger("Sidekeeper"), ...pick(options, CLIENT_OPTIONS) });
+      },
     },
     {
       provide: Jobs,
@@ -82,6 +88,7 @@ export type JobDecorator = <Method extends Job>(
  * method throws, which Nest's scheduler logs.
  */
 export function Locked(name: string, options: LockedOptions = {}): JobDecorator {
+  checkOptions(options, LOCKED_OPTIONS);
   return decorated((jobs, job) => jobs.locked(name, options, job));
 }
 

@@ -11,6 +11,7 @@ import {
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
+import { HELD_OPTIONS, type Rules, callback, text, whole } from "./options.js";
 import { type Stub, call } from "./transport.js";
 import { type Labels, type Revocation, duration, revocationFrom, seconds } from "./types.js";
 
@@ -34,6 +35,14 @@ export interface PermitsOptions {
   readonly onResumed?: () => void;
   readonly onRevocation?: (revocation: Revocation) => void;
 }
+
+export const PERMITS_OPTIONS: Rules<PermitsOptions> = {
+  permits: whole,
+  ...HELD_OPTIONS,
+  owner: text,
+  onQueued: callback,
+  onRevocation: callback,
+};
 
 /** How to hold permits while a function runs. */
 export interface WithPermitsOptions extends PermitsOptions {

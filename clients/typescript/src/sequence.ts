@@ -2,6 +2,7 @@
 
 import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { guardsOf } from "./guard.js";
+import { type Rules, checkArguments, checkOptions, flag } from "./options.js";
 import { type Stub, callIdempotent, callNonIdempotent } from "./transport.js";
 import type { Numbers, SequenceState } from "./types.js";
 
@@ -9,6 +10,8 @@ import type { Numbers, SequenceState } from "./types.js";
 export interface NumberOptions {
   readonly relaxed?: boolean;
 }
+
+const NUMBER_OPTIONS: Rules<NumberOptions> = { relaxed: flag };
 
 /** Hands out numbers, each once. Creating this object makes no call. */
 export class Sequence {
@@ -33,6 +36,8 @@ export class Sequence {
 
   /** Hands out count numbers at once, 1 to 1,000,000. Errors are those of next. */
   async nextRange(count: number, options: NumberOptions = {}): Promise<Numbers> {
+    checkArguments({ count });
+    checkOptions(options, NUMBER_OPTIONS);
     const relaxed = options.relaxed === true;
     const ordering = relaxed ? Ordering.RELAXED : Ordering.STRICT;
     const guards = relaxed ? [] : guardsOf(this.client);
@@ -58,6 +63,7 @@ export class Sequence {
    * OutcomeUnknownError it may have been created.
    */
   async create(first: bigint | number): Promise<bigint> {
+    checkArguments({ first });
     const reply = await callNonIdempotent(this.stub.create, { name: this.name, first: BigInt(first) });
     return reply.incarnation;
   }

@@ -15,6 +15,7 @@ import { Client as Channel, credentials } from "@grpc/grpc-js";
 
 import { Client } from "./client.js";
 import { DevServiceService, type ExpireLeaseRequest } from "./gen/sidekeeper/dev/v1/dev.js";
+import { checkOptions, timespan } from "./options.js";
 import { type Stub, call, stubOf } from "./transport.js";
 import { duration } from "./types.js";
 
@@ -39,7 +40,9 @@ type Child = ChildProcessByStdio<Writable, Readable, null>;
  * Starts a sidecar and settles when it serves. Rejects with an error that says so if there is no program, or if it does not start; the program
  * has written the reason to standard error then.
  */
-export async function startSidecar({ sessionTimeout }: SidecarOptions = {}): Promise<Sidecar> {
+export async function startSidecar(options: SidecarOptions = {}): Promise<Sidecar> {
+  checkOptions(options, { sessionTimeout: timespan });
+  const { sessionTimeout } = options;
   const flags = ["--until-input-ends", "--listen=", "--drain-timeout=0s", "--log-level=error"];
   if (sessionTimeout !== undefined) {
     flags.push(`--session-timeout=${sessionTimeout}s`);

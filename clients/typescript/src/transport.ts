@@ -52,7 +52,7 @@ export const ANSWER_TIME = 2;
 export const SILENCE_TIMEOUT = 15;
 
 /** Milliseconds beyond which a timer fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 // gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for a
 // sidecar that was restarted. Each client has a connection of its own.

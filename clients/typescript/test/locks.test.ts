@@ -3,21 +3,11 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 
 import { sleep, use } from "../src/clock.js";
 import { Client, LeaseClosedError, LeaseLostError, LockHeldError, LostError, SidekeeperError } from "../src/index.js";
-import { PATIENT, Sidecar, until } from "./sidecar.js";
-
-async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
-  const sidecar = await Sidecar.start();
-  const client = new Client({ address: sidecar.address });
-  t.after(async () => {
-    client.close();
-    await sidecar.end();
-  });
-  return { sidecar, client };
-}
+import { PATIENT, connected, until } from "./sidecar.js";
 
 void test("a lock is released at the end of its block", async (t) => {
   const { client } = await connected(t);
@@ -232,13 +222,4 @@ void test("what a listener to a view of the configuration throws does not end th
   await until("the second failure", PATIENT, () => view.get("flags/b") !== undefined && failures.length === 2);
   assert.equal(view.error, undefined);
   assert.deepEqual(seen, ["own", "own"]);
-});
-
-void test("a client that is given no object says what it takes", () => {
-  for (const given of ["localhost:7181", 7181, null]) {
-    assert.throws(() => new Client(given as unknown as object), {
-      name: "TypeError",
-      message: /takes an object, as \{ address: /,
-    });
-  }
 });

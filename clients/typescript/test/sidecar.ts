@@ -4,6 +4,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { Client as Channel, credentials } from "@grpc/grpc-js";
@@ -11,6 +12,7 @@ import { Client as Channel, credentials } from "@grpc/grpc-js";
 import { sleep } from "../src/clock.js";
 import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
 import { LockServiceService } from "../src/gen/sidekeeper/lock/v1/lock.js";
+import { Client } from "../src/index.js";
 import { type Stub, call, stubOf } from "../src/transport.js";
 
 /** The repository. Tests run from dist/test. */
@@ -140,4 +142,15 @@ export class Sidecar {
   async suspend(seconds: number): Promise<void> {
     await call(this.dev.suspend, { duration: { seconds: BigInt(seconds), nanos: 0 } });
   }
+}
+
+/** A sidecar of a test's own, and a client of it. */
+export async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
+  const sidecar = await Sidecar.start();
+  const client = new Client({ address: sidecar.address });
+  t.after(async () => {
+    client.close();
+    await sidecar.end();
+  });
+  return { sidecar, client };
 }
