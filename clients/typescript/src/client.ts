@@ -195,8 +195,9 @@ export class Client implements Disposable {
    * Holds the lock while body runs, releases it, and returns the result of body.
    *
    * The signal that body gets is aborted, with LostError as its reason, as soon as the lock is lost, and with SuspendedError when it has
-   * been suspended for suspensionGrace; also with the reason of the caller's own signal. A body that has lost its lock rejects with
-   * LostError unless it fails by itself.
+   * been suspended for suspensionGrace; also with the reason of the caller's own signal. A body that fails because its signal was aborted
+   * rejects with that reason, whatever error a function made of it. A body that has lost its lock rejects with LostError unless it fails by
+   * itself.
    *
    * What body writes with this client is written only while the lock is held (see Lock.guard); unguarded makes it not so.
    */

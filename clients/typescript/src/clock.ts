@@ -113,6 +113,19 @@ export async function sleep(seconds: number, signal?: AbortSignal): Promise<void
   });
 }
 
+/**
+ * What a body has failed with that had a signal: the signal's reason, if the body has failed since that was aborted. Node's own functions, and
+ * those of most libraries, make an error of their own of it.
+ */
+export function failureOf(error: unknown, { aborted, reason }: AbortSignal): unknown {
+  for (let cause = error; aborted && typeof cause === "object" && cause !== null; cause = (cause as Error).cause) {
+    if (cause === reason || /^(Abort|Canceled)Error$/.test((cause as Error).name)) {
+      return reason;
+    }
+  }
+  return error;
+}
+
 /** Settles as the promise does, or rejects with the reason of the signal when that is aborted first. */
 export async function unlessAborted<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
   let abort: () => void = () => undefined;

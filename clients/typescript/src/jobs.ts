@@ -3,7 +3,7 @@
 import os from "node:os";
 
 import type { Client } from "./client.js";
-import { sleep, unlessAborted } from "./clock.js";
+import { failureOf, sleep, unlessAborted } from "./clock.js";
 import type { Leadership } from "./election.js";
 import { LockHeldError, ReleaseUnconfirmedError } from "./errors.js";
 import { type Lock, runHolding } from "./lock.js";
@@ -256,6 +256,8 @@ async function linked<T>(signals: readonly AbortSignal[], body: (signal: AbortSi
   }
   try {
     return await body(one.signal);
+  } catch (error) {
+    throw failureOf(error, one.signal);
   } finally {
     for (const signal of signals) {
       signal.removeEventListener("abort", abort);

@@ -1,6 +1,7 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
+import { failureOf } from "./clock.js";
 import { HoldNotFoundError, type LostError, ReleaseUnconfirmedError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
@@ -265,22 +266,25 @@ export async function runHolding<H extends Holding, T>(
   held.onSuspension(held.suspended);
   const run = (): Promise<T> | T => body(held, stop.signal);
   try {
-    return await runAndRelease(held, () => (held.guard === undefined ? run() : held.guard(run)));
+    return await runAndRelease(held, stop.signal, () => (held.guard === undefined ? run() : held.guard(run)));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
   }
 }
 
-/** Runs a body and releases what it holds, whatever the body does. A body that failed fails with its own error. */
-async function runAndRelease<T>(held: Holding, body: () => Promise<T> | T): Promise<T> {
+/**
+ * Runs a body and releases what it holds, whatever the body does. A body that failed fails with its own error, or with why its signal was aborted
+ * if it has failed for that.
+ */
+async function runAndRelease<T>(held: Holding, signal: AbortSignal, body: () => Promise<T> | T): Promise<T> {
   let result: T;
   try {
     result = await body();
   } catch (error) {
     const lost = held.lossIn?.(error);
     await held.release().catch(() => undefined); // it is over for the caller all the same
-    throw lost ?? error;
+    throw lost ?? failureOf(error, signal);
   }
   try {
     await held.release();

@@ -1,13 +1,14 @@
 /** Wrong options are refused at once: there is no sidecar in these tests but where one is started. */
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import test from "node:test";
 import { setTimeout as later } from "node:timers/promises";
 
-import { Client, Commit, Jobs, type Sequence, fence } from "../src/index.js";
+import { Client, Commit, Jobs, LostError, type Sequence, fence } from "../src/index.js";
 import { Locked } from "../src/nestjs.js";
 import { startSidecar } from "../src/testing.js";
-import { connected } from "./sidecar.js";
+import { PATIENT, connected } from "./sidecar.js";
 
 type Wrong = Record<string, unknown>;
 /** What JavaScript makes of a type: every function takes everything. */
@@ -162,4 +163,57 @@ void test("a grace longer than any timer stops no body", async (t) => {
     return signal.aborted;
   });
   assert.equal(await suspended, false);
+});
+
+void test("a body that stops because its lock is lost rejects with LostError, whatever its functions make of the signal", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const bodies: ((signal: AbortSignal) => Promise<unknown>)[] = [
+    async (signal) => later(PATIENT * 1000, undefined, { signal }),
+    async (signal) => once(new EventTarget(), "never", { signal }),
+    async (signal) => later(PATIENT * 1000, undefined, { signal }).catch((error: unknown) => {
+      throw new Error("the work has not ended", { cause: error });
+    }),
+  ]; // prettier-ignore
+  for (const stopping of bodies) {
+    const held = client.withLock("orders", {}, async (_, signal) => {
+      const stopped = stopping(signal);
+      await Promise.all([sidecar.expire("orders"), stopped]);
+    });
+    await assert.rejects(held, LostError);
+  }
+});
+
+void test("a body that fails by itself after a loss rejects with its own error", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const held = client.withLock("orders", {}, async (lock) => {
+    await sidecar.expire("orders");
+    await lock.ended;
+    throw new RangeError("mine");
+  });
+  await assert.rejects(held, /mine/);
+});
+
+void test("a body that stops because of the caller's signal rejects with its reason", async (t) => {
+  const { client } = await connected(t);
+  const controller = new AbortController();
+  const held = client.withLock("orders", { signal: controller.signal }, async (_, signal) => {
+    const stopped = later(PATIENT * 1000, undefined, { signal });
+    controller.abort(new RangeError("enough"));
+    await stopped;
+  });
+  await assert.rejects(held, /enough/);
+});
+
+void test("a job that stops because leadership is lost is reported with LostError", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const failed: unknown[] = [];
+  await using jobs = new Jobs(client, { onError: (error) => failed.push(error) });
+  const tick = jobs.led("scheduler", async (signal) => {
+    const stopped = later(PATIENT * 1000, undefined, { signal });
+    await Promise.all([sidecar.expire(), stopped]);
+  });
+  while (failed.length === 0) {
+    await tick();
+  }
+  assert.ok(failed[0] instanceof LostError, String(failed[0]));
 });
