@@ -15,7 +15,8 @@ from sidekeeper._errors import HoldNotFoundError, LostError, SidekeeperError, Wa
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams, leave_body
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonBarrierOptions, duration, refuse_unknown, seconds
+from sidekeeper._options import check
+from sidekeeper._types import CommonBarrierOptions, duration, seconds
 from sidekeeper.barrier.v1 import barrier_pb2
 
 
@@ -72,6 +73,7 @@ class BarrierEntry(OnLease):
         Calling it again has the same outcome; release leaves without waiting, and only one of the two does anything.
         """
         self._refuse_if_forked()
+        check(wait=wait)
         if self._giving_up is not None:
             await self._give_up()
             return
@@ -216,7 +218,6 @@ async def _wait_once(stub: Any, name: str, waits: Callable[[], bool]) -> bool:
 
 async def enter(kind: Kind, leases: Leases, stub: Any, barrier: str, size: int, options: BarrierOptions) -> BarrierEntry:
     """Enters a double barrier, also at a sidecar that is away for a time."""
-    refuse_unknown(options, BarrierOptions)
 
     async def take(own: Lease | None, attempt: Attempt) -> BarrierEntry:
         return await BarrierEntry(kind, stub, barrier, size, options, own)._enter(attempt)

@@ -12,6 +12,7 @@ from typing import Any
 from sidekeeper import _clock, _fork, _transport
 from sidekeeper._errors import SidekeeperError
 from sidekeeper._guard import guards
+from sidekeeper._options import Rule, check, check_by
 from sidekeeper._types import ConfigChange, ConfigEvent, ConfigEventKind, Entry
 from sidekeeper.config.v1 import config_pb2, config_pb2_grpc
 
@@ -23,8 +24,15 @@ class Precondition:
     _wire: config_pb2.Precondition
 
 
+_PRECONDITION = Rule(
+    "what if_version, if_missing or if_exists has returned, or None", lambda value: isinstance(value, Precondition), None, True
+)
+_CONTENT = Rule("bytes or a str", lambda value: isinstance(value, bytes | str))
+
+
 def if_version(version: int) -> Precondition:
     """The key must have this version."""
+    check(version=version)
     return Precondition(config_pb2.Precondition(version=version))
 
 
@@ -39,10 +47,13 @@ def if_exists() -> Precondition:
 
 
 def _wire(precondition: Precondition | None) -> config_pb2.Precondition | None:
+    check_by(_PRECONDITION, "precondition", precondition)
     return None if precondition is None else precondition._wire
 
 
 def _put(key: str, value: bytes | str, precondition: Precondition | None) -> config_pb2.PutRequest:
+    check(key=key)
+    check_by(_CONTENT, "value", value)
     content = value.encode() if isinstance(value, str) else value
     return config_pb2.PutRequest(key=key, value=content, precondition=_wire(precondition))
 
@@ -59,11 +70,13 @@ class Commit:
 
     def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Adds a deletion."""
+        check(key=key)
         request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
         self._operations.append(config_pb2.Operation(delete=request))
 
     def check(self, key: str, precondition: Precondition) -> None:
         """Adds a condition on a key that is not written."""
+        check(key=key)
         request = config_pb2.CheckRequest(key=key, precondition=_wire(precondition))
         self._operations.append(config_pb2.Operation(check=request))
 
@@ -81,6 +94,7 @@ class Config:
     async def get(self, key: str, *, linearizable: bool = False) -> Entry:
         """Reads a key as the sidecar last saw it; with linearizable, the result reflects every write that completed before
         this call. Raises KeyNotFoundError."""
+        check(key=key, linearizable=linearizable)
         consistency = config_pb2.CONSISTENCY_LINEARIZABLE if linearizable else config_pb2.CONSISTENCY_UNSPECIFIED
         reply = await _transport.call_idempotent(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
         return Entry._of(reply.entry)
@@ -95,11 +109,13 @@ class Config:
 
     async def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
+        check(key=key)
         request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition), guards=guards(self._client))
         await _transport.call_non_idempotent(self._stub.Delete, request)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
         """All keys with their values, in the order of keys, or those at and below a prefix of whole segments."""
+        check(prefix=prefix)
         async for entry in _transport.pages(self._stub.List, config_pb2.ListRequest(prefix=prefix), "entries"):
             yield Entry._of(entry)
 
@@ -118,11 +134,14 @@ class Config:
 
     def watch(self, *keys: str) -> AsyncIterator[ConfigEvent]:
         """Yields the state of some keys, then each change, also across restarts of the sidecar."""
+        for key in keys:
+            check(key=key)
         return _events(self._stub, config_pb2.WatchRequest(keys=keys))
 
     def watch_prefix(self, prefix: str = "") -> AsyncIterator[ConfigEvent]:
         """Yields the state of all keys at and below a prefix of whole segments, then each change, also across restarts of the
         sidecar."""
+        check(prefix=prefix)
         return _events(self._stub, config_pb2.WatchRequest(prefix=prefix))
 
     @asynccontextmanager

@@ -9,7 +9,8 @@ from sidekeeper._claim import notify
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonCampaignOptions, Leader, Observation, Token, YieldRequest, duration, refuse_unknown, seconds
+from sidekeeper._options import check
+from sidekeeper._types import CommonCampaignOptions, Leader, Observation, Token, YieldRequest, duration, seconds
 from sidekeeper.election.v1 import election_pb2
 from sidekeeper.hold.v1 import hold_pb2
 
@@ -75,6 +76,7 @@ class Leadership(OnLease):
 
     async def proclaim(self, value: str) -> None:
         """Changes the value that the leader shows. Raises GuardLostError if it does not lead any more."""
+        check(value=value)
         ticket = hold_pb2.Ticket(lock=self.term.lock, fencing_token=self.term.fencing_token)
         await _transport.call_idempotent(self._stub.Proclaim, election_pb2.ProclaimRequest(ticket=ticket, value=value))
 
@@ -89,7 +91,6 @@ class Leadership(OnLease):
 
 async def campaign(kind: Kind, leases: Leases, stub: Any, election: str, candidate: str, options: CampaignOptions) -> Leadership:
     """Campaigns, also with a sidecar that is away for a time."""
-    refuse_unknown(options, CampaignOptions)
 
     async def take(own: Lease | None, attempt: Attempt) -> Leadership:
         return await Leadership(kind, stub, election, candidate, options, own)._campaign(attempt)

@@ -16,7 +16,7 @@ from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single,
 from sidekeeper._lease import Lease, Leased, Leases, on_own
 from sidekeeper._locks import Locks
 from sidekeeper._permits import Permits
-from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, refuse_unknown, seconds
+from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 
@@ -114,7 +114,6 @@ class Lock(Leased):
 async def acquire(kind: Kind, leases: Leases | None, name: str, options: LockOptions) -> Lock:
     """Acquires a lock, also from a sidecar that is away for a time. Without a lease it gets one of its own, which may outlive the sidecar's
     process; where none does, its stream is its lease, which costs a message less."""
-    refuse_unknown(options, LockOptions)
 
     async def attempt(this: Attempt) -> Lock:
         async def begin(own: Lease | None) -> Lock:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, over
 
 from sidekeeper import _lock
 from sidekeeper._errors import LockHeldError, WaitTimeoutError, results
+from sidekeeper._options import check_options
 
 if TYPE_CHECKING:
     from sidekeeper import _sync, aio
@@ -78,6 +79,7 @@ def locked(
     A thread cannot be interrupted: a long function asks `current_lock`. LostError is raised at the end of a call that has lost the lock.
     ReleaseUnconfirmedError has the call's result: do not call again for it.
     """
+    check_options(_lock.LockOptions, {**options, "lease": None}, suspension_grace=suspension_grace)
     chosen: _sync.LockOptions = {"wait": 0, **options} if skip else options
 
     def decorate(function: Callable[P, T]) -> Callable[P, T | None]:
@@ -135,6 +137,7 @@ def locked_task(
 ) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T | None]]]:
     """Has each call of a coroutine function hold a lock, as the body of `client.lock` does: it is cancelled, and LostError raised, as
     soon as the lock is lost. The arguments are those of `sidekeeper.locked`."""
+    check_options(_lock.LockOptions, {**options, "lease": None}, suspension_grace=suspension_grace)
     chosen: _lock.LockOptions = {"wait": 0, **options} if skip else options
 
     def decorate(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | None]]:

@@ -12,7 +12,8 @@ from sidekeeper._claim import notify
 from sidekeeper._held import Attempt, Kind, Single
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonAllOptions, Mode, Revocation, Token, WantedLock, duration, refuse_unknown, seconds
+from sidekeeper._options import check, check_options
+from sidekeeper._types import CommonAllOptions, Mode, Revocation, Token, WantedLock, duration, seconds
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 
@@ -93,9 +94,17 @@ class Locks(OnLease):
         return _guard.of_hold(self.hold_id, self._kind.streams, *(ticket for ticket in self.tickets() if ticket.lock not in shared))
 
 
+def check_wanted(locks: tuple[object, ...], options: AllOptions, **more: object) -> None:
+    """Checks what several locks are asked for with."""
+    for lock in locks:
+        check(lock=lock)
+        if isinstance(lock, WantedLock):
+            check(name=lock.name, mode=lock.mode)
+    check_options(AllOptions, options, **more)
+
+
 async def acquire(kind: Kind, leases: Leases | None, locks: tuple[str | WantedLock, ...], options: AllOptions) -> Locks:
     """Acquires several locks at once, as `_lock.acquire` does one."""
-    refuse_unknown(options, AllOptions)
     wanted = tuple(WantedLock(lock) if isinstance(lock, str) else lock for lock in locks)
 
     async def take(own: Lease | None, attempt: Attempt) -> Locks:

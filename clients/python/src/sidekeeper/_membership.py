@@ -10,6 +10,7 @@ from sidekeeper._errors import ForkedError, LostError, MemberRemovedError, Membe
 from sidekeeper._guard import guards
 from sidekeeper._held import HeldStream, Kind
 from sidekeeper._lease import Lease, carried
+from sidekeeper._options import check
 from sidekeeper.membership.v1 import membership_pb2
 
 
@@ -32,6 +33,7 @@ class Membership(HeldStream):
     async def update(self, metadata: Mapping[str, str]) -> None:
         """Replaces the metadata that others see, at most 1 KiB in all; in the body of `Client.lock` only while the lock is held (see
         `Lock.guard`). Raises MemberNotFoundError, GuardLostError and other SidekeeperErrors."""
+        check(metadata=metadata)
         request = membership_pb2.UpdateRequest(
             group=self.group,
             member=self.member,

@@ -9,7 +9,7 @@ from sidekeeper._claim import notify
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonPermitsOptions, Revocation, duration, refuse_unknown, seconds
+from sidekeeper._types import CommonPermitsOptions, Revocation, duration, seconds
 from sidekeeper.semaphore.v1 import semaphore_pb2
 
 
@@ -66,7 +66,6 @@ class Permits(OnLease):
 
 async def acquire(kind: Kind, leases: Leases, semaphore: str, options: PermitsOptions) -> Permits:
     """Acquires permits, also from a sidecar that is away for a time."""
-    refuse_unknown(options, PermitsOptions)
 
     async def take(own: Lease | None, attempt: Attempt) -> Permits:
         return await Permits(kind, semaphore, options, own)._acquire(attempt)

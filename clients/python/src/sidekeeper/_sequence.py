@@ -7,6 +7,7 @@ from typing import Any
 
 from sidekeeper import _transport
 from sidekeeper._guard import guards
+from sidekeeper._options import check
 from sidekeeper._types import Numbers, SequenceState
 from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
 
@@ -33,6 +34,7 @@ class Sequence:
 
     async def next_range(self, count: int, *, relaxed: bool = False) -> Numbers:
         """Hands out count numbers at once, 1 to 1,000,000. Errors are those of next."""
+        check(count=count, relaxed=relaxed)
         ordering = sequence_pb2.ORDERING_RELAXED if relaxed else sequence_pb2.ORDERING_STRICT
         guarding = [] if relaxed else guards(self._client)
         request = sequence_pb2.NextRequest(name=self.name, count=count, ordering=ordering, guards=guarding)
@@ -42,6 +44,7 @@ class Sequence:
     async def numbers(self, *, ahead: int = 100) -> AsyncGenerator[int]:
         """An endless stream of numbers, unique and in no particular order, reserved `ahead` at a time. Those reserved and not used are
         never handed out again."""
+        check(ahead=ahead)
         while True:
             for number in await self.next_range(ahead, relaxed=True):
                 yield number
@@ -49,6 +52,7 @@ class Sequence:
     async def create(self, first: int) -> int:
         """Creates the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError; with
         OutcomeUnknownError it may have been created."""
+        check(first=first)
         reply = await _transport.call_non_idempotent(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
         return int(reply.incarnation)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack, cast
 
 import grpc
 
@@ -20,6 +20,8 @@ from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError, results
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import entry_of, leads_again, loss_met
+from sidekeeper._locks import check_wanted
+from sidekeeper._options import RULES, check, check_by, check_options
 from sidekeeper._types import (
     CommonAllOptions,
     CommonBarrierOptions,
@@ -738,6 +740,19 @@ async def _enter(context: Any) -> _Kept:
         raise
 
 
+def _of_loop(lease: Lease | None) -> aio.Lease | None:
+    """The lease that a client's loop knows."""
+    check_by(RULES["lease"]._replace(of=lambda value: isinstance(value, Lease)), "lease", lease)
+    return lease._lease if lease is not None else None
+
+
+def _chosen(known: type[T], options: Mapping[str, Any], **more: object) -> T:
+    """Options for the client of asyncio, as soon as they are checked."""
+    chosen: Any = {**options, "lease": _of_loop(options.get("lease"))}
+    check_options(known, chosen, **more)
+    return cast(T, chosen)
+
+
 class Client:
     """A client of one sidecar, for any number of threads. Close it: that gives up everything that it holds and waits for.
 
@@ -745,14 +760,15 @@ class Client:
         `unix:///run/sidekeeper/sidekeeper.sock`.
     credentials: for TLS, from `grpc.ssl_channel_credentials`. Required unless the address is a Unix socket or loopback.
 
-    Raises ValueError if the address is invalid, and RuntimeError where gevent or eventlet has replaced the threads of the process. It does
-    not wait for a connection; the first call does. A forked child cannot use it, and raises ForkedError: close it before a fork, and make
-    it after one.
+    Raises ValueError if the address is invalid, TypeError if it is no str, and RuntimeError where gevent or eventlet has replaced the
+    threads of the process. It does not wait for a connection; the first call does. A forked child cannot use it, and raises ForkedError:
+    close it before a fork, and make it after one.
     """
 
     def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
         _fork.refuse_if_stranded()  # before there is a thread
         _green.refuse_if_patched()
+        check(target=target, credentials=credentials)
         _transport.resolve(target)
         self._loop = _Loop()
         try:
@@ -798,12 +814,11 @@ class Client:
         While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
         seconds each time.
         """
-        return self._loop.run(self._acquire(name, suspension_grace, options), Lock._undo)
+        chosen = _chosen(aio.LockOptions, options, suspension_grace=suspension_grace)
+        return self._loop.run(self._acquire(name, suspension_grace, chosen), Lock._undo)
 
-    async def _acquire(self, name: str, grace: float | None, options: LockOptions) -> Lock:
-        lease = options.get("lease")
-        chosen: Any = {**options, "lease": lease._lease if lease else None}
-        return Lock(self._loop, await self._client.acquire(name, **chosen), grace)
+    async def _acquire(self, name: str, grace: float | None, options: aio.LockOptions) -> Lock:
+        return Lock(self._loop, await self._client.acquire(name, **options), grace)
 
     def lock(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> AbstractContextManager[Lock]:
         """Holds the lock in the body of `with`, and releases it. LostError is raised at the end of a body that has lost it.
@@ -812,28 +827,32 @@ class Client:
         step. What the body writes with this client, in this thread, is written only while the lock is held (see `Lock.guard`); `unguarded`
         makes it not so.
         """
-        return _WithHeld(self._loop, lambda: self._acquire(name, suspension_grace, options))
+        check(name=name)
+        chosen = _chosen(aio.LockOptions, options, suspension_grace=suspension_grace)
+        return _WithHeld(self._loop, lambda: self._acquire(name, suspension_grace, chosen))
 
     def acquire_all(self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]) -> Locks:
         """Waits for 1 to 16 locks at once, and returns when all are granted and valid, as one hold; see aio.Client.acquire_all.
         suspension_grace as in acquire."""
-        return self._loop.run(self._acquire_all(locks, suspension_grace, options), Locks._undo)
+        chosen = _chosen(aio.AllOptions, options, suspension_grace=suspension_grace)
+        return self._loop.run(self._acquire_all(locks, suspension_grace, chosen), Locks._undo)
 
-    async def _acquire_all(self, locks: tuple[str | WantedLock, ...], grace: float | None, options: AllOptions) -> Locks:
-        lease = options.get("lease")
-        chosen: Any = {**options, "lease": lease._lease if lease else None}
-        return Locks(self._loop, await self._client.acquire_all(*locks, **chosen), grace)
+    async def _acquire_all(self, locks: tuple[str | WantedLock, ...], grace: float | None, options: aio.AllOptions) -> Locks:
+        return Locks(self._loop, await self._client.acquire_all(*locks, **options), grace)
 
     def locks(
         self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]
     ) -> AbstractContextManager[Locks]:
         """Holds several locks, acquired at once, in the body of `with`, and releases them. LostError is raised at the end of a body that
         has lost them. A body looks whether it may go on, and is guarded, as in lock."""
-        return _WithHeld(self._loop, lambda: self._acquire_all(locks, suspension_grace, options))
+        chosen = _chosen(aio.AllOptions, options, suspension_grace=suspension_grace)
+        check_wanted(locks, chosen)
+        return _WithHeld(self._loop, lambda: self._acquire_all(locks, suspension_grace, chosen))
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling
         lock.check, which raises LostError; it is run again after the next grant, also if it returned a result."""
+        check(body=body)
         backoff = _transport.Backoff()
         while True:
             lock: Lock | None = None
@@ -877,12 +896,10 @@ class Client:
     def acquire_permits(self, semaphore: str, **options: Unpack[PermitsOptions]) -> Permits:
         """Waits for permits of a semaphore, and returns when they are granted and valid; see aio.Client.acquire_permits. Used as a context
         manager, the permits are released at its end."""
-        return self._loop.run(self._acquire_permits(semaphore, options), Permits._undo)
+        return self._loop.run(self._acquire_permits(semaphore, _chosen(aio.PermitsOptions, options)), Permits._undo)
 
-    async def _acquire_permits(self, semaphore: str, options: PermitsOptions) -> Permits:
-        lease = options.get("lease")
-        chosen: Any = {**options, "lease": lease._lease if lease else None}
-        return Permits(self._loop, await self._client.acquire_permits(semaphore, **chosen))
+    async def _acquire_permits(self, semaphore: str, options: aio.PermitsOptions) -> Permits:
+        return Permits(self._loop, await self._client.acquire_permits(semaphore, **options))
 
     def create_semaphore(self, name: str, limit: int) -> None:
         """Makes a semaphore with so many permits, 1 to 10,000. Making it again does nothing. Raises SemaphoreExistsError if it has another
@@ -923,22 +940,18 @@ class Client:
         """Waits until as many callers as size, 1 to 1,000, stand at the double barrier, and enters it with them; see
         aio.Client.enter_barrier. Used as a context manager, the entry is left at its end, together with the others; or at once if the body
         fails."""
-        return self._loop.run(self._enter_barrier(name, size, options), BarrierEntry._undo)
+        return self._loop.run(self._enter_barrier(name, size, _chosen(aio.BarrierOptions, options)), BarrierEntry._undo)
 
-    async def _enter_barrier(self, name: str, size: int, options: BarrierOptions) -> BarrierEntry:
-        lease = options.get("lease")
-        chosen: Any = {**options, "lease": lease._lease if lease else None}
-        return BarrierEntry(self._loop, await self._client.enter_barrier(name, size, **chosen))
+    async def _enter_barrier(self, name: str, size: int, options: aio.BarrierOptions) -> BarrierEntry:
+        return BarrierEntry(self._loop, await self._client.enter_barrier(name, size, **options))
 
     def campaign(self, election: str, candidate: str, **options: Unpack[CampaignOptions]) -> Leadership:
         """Waits for its turn to lead an election, and returns when the caller leads; see aio.Client.campaign. Used as a context manager,
         the caller resigns at its end."""
-        return self._loop.run(self._campaign(election, candidate, options), Leadership._undo)
+        return self._loop.run(self._campaign(election, candidate, _chosen(aio.CampaignOptions, options)), Leadership._undo)
 
-    async def _campaign(self, election: str, candidate: str, options: CampaignOptions) -> Leadership:
-        lease = options.get("lease")
-        chosen: Any = {**options, "lease": lease._lease if lease else None}
-        return Leadership(self._loop, await self._client.campaign(election, candidate, **chosen))
+    async def _campaign(self, election: str, candidate: str, options: aio.CampaignOptions) -> Leadership:
+        return Leadership(self._loop, await self._client.campaign(election, candidate, **options))
 
     def get_election(self, name: str) -> ElectionView:
         """Returns who leads and who the other candidates are, in order."""
@@ -983,7 +996,7 @@ class Client:
         joined = await self._client.join(
             group,
             member,
-            lease=lease._lease if lease else None,
+            lease=_of_loop(lease),
             owner=owner,
             metadata=metadata,
             on_conflict=on_conflict,

@@ -6,7 +6,7 @@ import enum
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NewType, TypedDict
+from typing import NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -83,12 +83,6 @@ class Revocation:
     @staticmethod
     def _of(wire: hold_pb2.RevocationRequested) -> Revocation:
         return Revocation(wire.requested_by, wire.reason, seconds(wire.grace) if wire.HasField("grace") else None)
-
-
-def refuse_unknown(options: Mapping[str, object], known: Any) -> None:
-    """Raises TypeError for an option that there is none of, such as timeout: a caller that means wait would wait without a limit."""
-    if unknown := sorted(options.keys() - known.__optional_keys__):
-        raise TypeError(f"there is no option {unknown[0]!r}; the options are {', '.join(sorted(known.__optional_keys__))}")
 
 
 class CommonLockOptions(TypedDict, total=False):

@@ -21,8 +21,9 @@ from sidekeeper._lease import Lease, on_own
 from sidekeeper._lock import Lock, LockOptions, WithHeld
 from sidekeeper._locked import current_lock_of_task as current_lock
 from sidekeeper._locked import locked_task as locked
-from sidekeeper._locks import AllOptions, Locks
+from sidekeeper._locks import AllOptions, Locks, check_wanted
 from sidekeeper._membership import Membership, joins_again
+from sidekeeper._options import check, check_options
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
 from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, WantedLock, duration
@@ -77,11 +78,12 @@ class Client:
         `unix:///run/sidekeeper/sidekeeper.sock`.
     credentials: for TLS, from `grpc.ssl_channel_credentials`. Required unless the address is a Unix socket or loopback.
 
-    Raises ValueError if the address is invalid. It does not wait for a connection; the first call does. A forked child cannot use
-    it, and raises ForkedError: close it before a fork, and make it after one.
+    Raises ValueError if the address is invalid, and TypeError if it is no str. It does not wait for a connection; the first call does. A
+    forked child cannot use it, and raises ForkedError: close it before a fork, and make it after one.
     """
 
     def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
+        check(target=target, credentials=credentials)
         self._channel = _transport.open_channel(target, credentials)
         self._locks: Any = lock_pb2_grpc.LockServiceStub(self._channel)
         self._groups: Any = membership_pb2_grpc.MembershipServiceStub(self._channel)
@@ -116,6 +118,7 @@ class Client:
     ) -> Lease:
         """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
         sidecar's default. wait: the seconds to wait for a sidecar or an ensemble that is away; None, 10 seconds; 0 tries once."""
+        check(ttl=ttl, owner=owner, metadata=metadata, wait=wait)
         request = lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata)
 
         async def attempt(this: Attempt) -> Lease:
@@ -136,6 +139,8 @@ class Client:
         While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
         seconds each time.
         """
+        check(name=name)
+        check_options(LockOptions, options)
         leases = self._leases if self._channel.on_socket else None
         return await _transport.answered(self._bound(options.get("wait")), _lock.acquire(self._lock, leases, name, options))
 
@@ -148,6 +153,8 @@ class Client:
         when it has been suspended for that many seconds. What the body, and a task that it begins, writes with this client is written only
         while the lock is held (see `Lock.guard`); `unguarded` makes it not so.
         """
+        check(name=name)
+        check_options(LockOptions, options, suspension_grace=suspension_grace)
         return WithHeld(lambda: self.acquire(name, **options), suspension_grace)
 
     async def acquire_all(self, *locks: str | WantedLock, **options: Unpack[AllOptions]) -> Locks:
@@ -157,6 +164,7 @@ class Client:
         other in a circle, whatever the order of the names. Errors, and what happens while the sidecar or the ensemble is away, as of
         acquire. Cancel it to give up all places.
         """
+        check_wanted(locks, options)
         leases = self._leases if self._channel.on_socket else None
         return await _transport.answered(self._bound(options.get("wait")), _locks.acquire(self._several, leases, locks, options))
 
@@ -165,11 +173,13 @@ class Client:
     ) -> AbstractAsyncContextManager[Locks]:
         """Holds several locks, acquired at once, in the body of `async with`, and releases them. The body is cancelled, and LostError
         raised, as soon as they are lost; suspension_grace, and what the body writes, are as in lock."""
+        check_wanted(locks, options, suspension_grace=suspension_grace)
         return WithHeld(lambda: self.acquire_all(*locks, **options), suspension_grace)
 
     async def run_while_leader(self, name: str, body: Callable[[Lock], Awaitable[T]], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body is cancelled, and run again after
         the next grant."""
+        check(body=body)
         backoff = _transport.Backoff()
         while True:
             lock: Lock | None = None
@@ -187,12 +197,14 @@ class Client:
 
     async def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""
+        check(name=name)
         reply = await _transport.call_idempotent(self._locks.Get, lock_pb2.GetRequest(name=name))
         return LockView._of(reply.view)
 
     def watch_lock(self, name: str) -> AsyncGenerator[LockView]:
         """Yields what get_lock returns, at once and after every change, also across restarts of the sidecar. Until the sidecar and the
         ensemble are back, the last view is stale, and is yielded again as such."""
+        check(name=name)
         return _transport.views(self._locks.Watch, lock_pb2.WatchRequest(name=name), LockView._of)
 
     async def watch_leader(self, name: str) -> AsyncGenerator[Contender | None]:
@@ -218,6 +230,8 @@ class Client:
     async def watch_tokens(self, *locks: str) -> AsyncGenerator[CurrentToken]:
         """Yields what 1 to 100 locks are held with: each as soon as it is known, and again after every change. Of one lock no smaller token
         comes after a larger one, until it ends: with a SidekeeperError, also when the sidecar is away. What it yielded is stale then."""
+        for lock in locks:
+            check(name=lock)
         async for message in _transport.messages(self._fencing.Watch, fencing_pb2.WatchRequest(locks=locks)):
             for of in message.tokens:
                 yield CurrentToken(of.lock, of.fencing_token, of.stale)
@@ -225,6 +239,7 @@ class Client:
     async def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
         """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
         by force when it has passed: for operators."""
+        check(name=name, reason=reason, grace=grace)
         request = lock_pb2.RevokeRequest(name=name, reason=reason, grace=duration(grace))
         reply = await _transport.call_idempotent(self._locks.Revoke, request)
         return int(reply.asked)
@@ -236,6 +251,8 @@ class Client:
         SidekeeperErrors. Cancel it to give up the place in the queue. While the sidecar or the ensemble is away, it tries again as acquire
         does.
         """
+        check(semaphore=semaphore)
+        check_options(PermitsOptions, options)
         acquired = _permits.acquire(self._permit, self._leases, semaphore, options)
         return await _transport.answered(self._bound(options.get("wait")), acquired)
 
@@ -244,37 +261,45 @@ class Client:
     ) -> AbstractAsyncContextManager[Permits]:
         """Holds permits in the body of `async with`, and releases them. The body is cancelled, and LostError raised, as soon as they are
         lost; with suspension_grace as in lock."""
+        check(semaphore=semaphore)
+        check_options(PermitsOptions, options, suspension_grace=suspension_grace)
         return WithHeld(lambda: self.acquire_permits(semaphore, **options), suspension_grace)
 
     async def create_semaphore(self, name: str, limit: int) -> None:
         """Makes a semaphore with so many permits, 1 to 10,000. Making it again does nothing. Raises SemaphoreExistsError if it has another
         limit."""
+        check(name=name, limit=limit)
         request = semaphore_pb2.CreateRequest(name=name, limit=limit)
         await _transport.call_idempotent(self._semaphores.Create, request)
 
     async def resize_semaphore(self, name: str, limit: int, *, reason: str = "", grace: float | None = None) -> int:
         """Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in
         seconds, their holds are ended by force when it has passed: for operators."""
+        check(name=name, limit=limit, reason=reason, grace=grace)
         request = semaphore_pb2.ResizeRequest(name=name, limit=limit, reason=reason, grace=duration(grace))
         reply = await _transport.call_idempotent(self._semaphores.Resize, request)
         return int(reply.asked)
 
     async def get_semaphore(self, name: str) -> SemaphoreView:
         """Returns the limit, the holders and the waiters of the semaphore. Raises SemaphoreNotFoundError."""
+        check(name=name)
         reply = await _transport.call_idempotent(self._semaphores.Get, semaphore_pb2.GetRequest(name=name))
         return SemaphoreView._of(reply.view)
 
     def watch_semaphore(self, name: str) -> AsyncGenerator[SemaphoreView]:
         """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar. Stale as in
         watch_lock."""
+        check(name=name)
         return _transport.views(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name), SemaphoreView._of)
 
     async def set_barrier(self, name: str) -> None:
         """Sets a barrier, at which await_barrier waits until it is removed. Setting it again does nothing."""
+        check(name=name)
         await _transport.call_idempotent(self._barriers.Set, barrier_pb2.SetRequest(name=name))
 
     async def remove_barrier(self, name: str) -> None:
         """Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing."""
+        check(name=name)
         await _transport.call_non_idempotent(self._barriers.Remove, barrier_pb2.RemoveRequest(name=name))
 
     async def await_barrier(self, name: str, *, wait: float | None = None, on_waiting: Callable[[], object] | None = None) -> None:
@@ -284,6 +309,7 @@ class Client:
         wait: the seconds to wait; None, without a limit; 0 only looks, once. on_waiting is called when it is known that the barrier is
         set, and must not block. Raises WaitTimeoutError. Cancel it to wait no longer.
         """
+        check(name=name, wait=wait, on_waiting=on_waiting)
         await _barrier.pass_barrier(self._barriers, name, self._bound(wait), on_waiting)
 
     async def enter_barrier(self, name: str, size: int, **options: Unpack[BarrierOptions]) -> BarrierEntry:
@@ -293,6 +319,8 @@ class Client:
         Raises WaitTimeoutError, AlreadyContendingError, EnsembleUnreachableError and other SidekeeperErrors. Cancel it to go away from the
         barrier. While the sidecar or the ensemble is away, it tries again as acquire does.
         """
+        check(name=name, size=size)
+        check_options(BarrierOptions, options)
         entered = _barrier.enter(self._entry, self._leases, self._barriers, name, size, options)
         return await _transport.answered(self._bound(options.get("wait")), entered)
 
@@ -303,6 +331,8 @@ class Client:
         Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors. Cancel it to
         give up the candidacy. While the sidecar or the ensemble is away, it tries again as acquire does.
         """
+        check(election=election, candidate=candidate)
+        check_options(CampaignOptions, options)
         campaigned = _election.campaign(self._leadership, self._leases, self._elections, election, candidate, options)
         return await _transport.answered(self._bound(options.get("wait")), campaigned)
 
@@ -311,15 +341,19 @@ class Client:
     ) -> AbstractAsyncContextManager[Leadership]:
         """Leads in the body of `async with`, and resigns. The body is cancelled, and LostError raised, as soon as leadership is lost; with
         suspension_grace as in lock. What the body writes with this client is guarded by the term."""
+        check(election=election, candidate=candidate)
+        check_options(CampaignOptions, options, suspension_grace=suspension_grace)
         return WithHeld(lambda: self.campaign(election, candidate, **options), suspension_grace)
 
     async def get_election(self, name: str) -> ElectionView:
         """Returns who leads and who the other candidates are, in order."""
+        check(name=name)
         return ElectionView._of(await _transport.call_idempotent(self._elections.Get, election_pb2.GetRequest(name=name)))
 
     async def observe(self, name: str) -> AsyncGenerator[Observation]:
         """Yields who leads an election, at once and whenever that or the leader's value has changed, also across restarts of the sidecar:
         until it is back, what was yielded is stale. After a term, it never yields an earlier one."""
+        check(name=name)
         observer = Observer()
         async for message in _transport.reopened(self._elections.Watch, election_pb2.WatchRequest(name=name)):
             if (observed := observer.learn(None if isinstance(message, _transport.Away) else message)) is not None:
@@ -328,11 +362,13 @@ class Client:
     async def transfer_leadership(self, name: str, to: str, *, reason: str = "", grace: float | None = None) -> None:
         """Asks the leader to yield to a candidate, after the candidates ahead of that one have stepped back. With a grace in seconds, its
         term is ended by force when it has passed: for operators. Raises CandidateNotFoundError, ForeignCandidateError."""
+        check(name=name, to=to, reason=reason, grace=grace)
         request = election_pb2.TransferRequest(name=name, to=to, reason=reason, grace=duration(grace))
         await _transport.call_idempotent(self._elections.Transfer, request)
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""
+        check(name=name)
         return Sequence(self._channel, self._streams, name)
 
     async def join(
@@ -353,6 +389,7 @@ class Client:
         for the name; 0 tries once. In the body of `lock` it joins only while the lock is held, and stays a member after that (see
         `Lock.guard`). Raises MemberExistsError, WaitTimeoutError, GuardLostError, EnsembleUnreachableError.
         """
+        check(group=group, member=member, lease=lease, owner=owner, metadata=metadata, on_conflict=on_conflict, wait=wait)
         waits = on_conflict is not OnConflict.REJECT
 
         async def attempt(this: Attempt) -> Membership:
@@ -384,6 +421,7 @@ class Client:
     ) -> None:
         """Stays a member of the group until cancelled, and joins again after its lease was lost. It waits for a previous member of its
         name to go. Raises LostError if it was replaced or removed."""
+        check(on_joined=on_joined)
         backoff = _transport.Backoff()
         while True:
             try:
@@ -399,9 +437,11 @@ class Client:
 
     async def get_group(self, group: str) -> GroupView:
         """Returns the members of the group."""
+        check(group=group)
         reply = await _transport.call_idempotent(self._groups.Get, membership_pb2.GetRequest(group=group))
         return GroupView._of(reply.view)
 
     def watch_group(self, group: str) -> AsyncGenerator[GroupView]:
         """Yields what get_group returns, at once and after every change, also across restarts of the sidecar. Stale as in watch_lock."""
+        check(group=group)
         return _transport.views(self._groups.Watch, membership_pb2.WatchRequest(group=group), GroupView._of)
