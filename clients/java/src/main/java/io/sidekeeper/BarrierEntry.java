@@ -71,6 +71,8 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
       String barrier,
       int size,
       BarrierOptions options) {
+    Rules.given("barrier", barrier);
+    Rules.given("options", options);
     Lease given = options.lease();
     if (given != null && given.core != kind.core()) {
       throw new IllegalArgumentException("the lease is another client's");

@@ -34,7 +34,10 @@ public record BarrierOptions(
    * @param listener as described above
    */
   public BarrierOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.time("waitTimeout", waitTimeout);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.given("listener", listener);
   }
 
   /** Stands at the barrier with a lease of its own, and waits for ever. */

@@ -22,7 +22,7 @@ final class BarrierWait {
 
   private BarrierWait(Core core, String name, Runnable waiting) {
     this.core = core;
-    this.request = WaitRequest.newBuilder().setName(name).build();
+    this.request = WaitRequest.newBuilder().setName(Rules.given("name", name)).build();
     this.waiting = waiting;
     this.events = new Serial(core.workers);
   }
@@ -30,9 +30,11 @@ final class BarrierWait {
   /** Is completed when the barrier is not set, and waits no longer when it is cancelled. */
   static CompletableFuture<Void> begin(
       Core core, String name, @Nullable Duration timeout, Runnable waiting) {
-    if (timeout != null && (timeout.isZero() || timeout.isNegative())) {
-      throw new IllegalArgumentException("a wait takes more than no time");
+    Rules.time("waitTimeout", timeout);
+    if (timeout != null && timeout.isZero()) {
+      throw new IllegalArgumentException("waitTimeout is PT0S: more than no time");
     }
+    Rules.given("waiting", waiting);
     BarrierWait wait = new BarrierWait(core, name, waiting);
     Runnable forget = core.calls.atClose(() -> wait.result.completeExceptionally(Calls.closed()));
     wait.result.whenComplete(

@@ -33,7 +33,10 @@ public record CampaignOptions(
    * @param listener as described above
    */
   public CampaignOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.given("value", value);
+    Rules.time("waitTimeout", waitTimeout);
+    metadata = Rules.labels(metadata);
+    Rules.given("listener", listener);
   }
 
   /** Shows nothing, with a lease of its own, and waits for ever. */

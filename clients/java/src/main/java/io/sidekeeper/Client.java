@@ -1,5 +1,7 @@
 package io.sidekeeper;
 
+import static io.sidekeeper.Rules.given;
+
 import io.sidekeeper.barrier.v1.BarrierServiceGrpc;
 import io.sidekeeper.barrier.v1.EnterRequest;
 import io.sidekeeper.barrier.v1.EnterResponse;
@@ -37,6 +39,7 @@ import io.sidekeeper.semaphore.v1.CreateRequest;
 import io.sidekeeper.semaphore.v1.ResizeRequest;
 import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -199,7 +202,7 @@ public final class Client implements AutoCloseable {
    *     closed
    */
   public ThreadLock threadLock(String name, LockOptions options) {
-    return new ThreadLock(this, name, options);
+    return new ThreadLock(this, given("name", name), given("options", options));
   }
 
   /**
@@ -229,6 +232,7 @@ public final class Client implements AutoCloseable {
    */
   public <T, E extends Exception> T withLock(String name, LockOptions options, Body<T, E> body)
       throws E, InterruptedException {
+    given("body", body);
     return Bodies.<Lock, T, E>run(acquire(name, options), body::run);
   }
 
@@ -249,6 +253,7 @@ public final class Client implements AutoCloseable {
    */
   public <T> CompletableFuture<T> withLockAsync(
       String name, LockOptions options, Function<Lock, ? extends CompletionStage<T>> body) {
+    given("body", body);
     return runHolding(acquireAsync(name, options), body);
   }
 
@@ -316,6 +321,7 @@ public final class Client implements AutoCloseable {
   public <T, E extends Exception> T withLocks(
       List<WantedLock> locks, LocksOptions options, LocksBody<T, E> body)
       throws E, InterruptedException {
+    given("body", body);
     return Bodies.<Locks, T, E>run(acquireAll(locks, options), body::run);
   }
 
@@ -333,6 +339,7 @@ public final class Client implements AutoCloseable {
       List<WantedLock> locks,
       LocksOptions options,
       Function<Locks, ? extends CompletionStage<T>> body) {
+    given("body", body);
     return runHolding(acquireAllAsync(locks, options), body);
   }
 
@@ -354,7 +361,7 @@ public final class Client implements AutoCloseable {
    */
   public <T, E extends Exception> T runWhileLeader(
       String name, LockOptions options, Body<T, E> body) throws E, InterruptedException {
-    return new Leading<>(this, name, options, body).run();
+    return new Leading<>(this, name, options, given("body", body)).run();
   }
 
   /**
@@ -366,7 +373,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar or the ensemble is away
    */
   public LockView getLock(String name) throws InterruptedException {
-    GetRequest request = GetRequest.newBuilder().setName(name).build();
+    GetRequest request = GetRequest.newBuilder().setName(given("name", name)).build();
     return Wire.lockView(
         Waiting.await(core.calls.insist(LockServiceGrpc.getGetMethod(), request)).getView(), false);
   }
@@ -383,7 +390,10 @@ public final class Client implements AutoCloseable {
     return new Watch<>(
         core,
         LockServiceGrpc.getWatchMethod(),
-        WatchRequest.newBuilder().setName(name).setKeepalive(Watch.KEEPALIVE).build(),
+        WatchRequest.newBuilder()
+            .setName(given("name", name))
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
         lockViews());
   }
 
@@ -400,7 +410,10 @@ public final class Client implements AutoCloseable {
     return new Watch<>(
         core,
         LockServiceGrpc.getWatchMethod(),
-        WatchRequest.newBuilder().setName(name).setKeepalive(Watch.KEEPALIVE).build(),
+        WatchRequest.newBuilder()
+            .setName(given("name", name))
+            .setKeepalive(Watch.KEEPALIVE)
+            .build(),
         (message, silent) -> changes.of(views.of(message, silent)));
   }
 
@@ -424,7 +437,7 @@ public final class Client implements AutoCloseable {
         VerifyRequest.newBuilder()
             .setTicket(
                 io.sidekeeper.hold.v1.Ticket.newBuilder()
-                    .setLock(ticket.lock())
+                    .setLock(given("ticket", ticket).lock())
                     .setFencingToken(ticket.fencingToken()))
             .build();
     VerifyResponse reply =
@@ -445,7 +458,7 @@ public final class Client implements AutoCloseable {
         core,
         FencingServiceGrpc.getWatchMethod(),
         io.sidekeeper.fencing.v1.WatchRequest.newBuilder()
-            .addAllLocks(List.of(locks))
+            .addAllLocks(Rules.all("locks", Arrays.asList(given("locks", locks))))
             .setKeepalive(Watch.KEEPALIVE)
             .build(),
         (message, silent) -> changes.of(message));
@@ -463,7 +476,9 @@ public final class Client implements AutoCloseable {
    */
   public int revoke(String name, String reason, @Nullable Duration grace)
       throws InterruptedException {
-    RevokeRequest.Builder request = RevokeRequest.newBuilder().setName(name).setReason(reason);
+    RevokeRequest.Builder request =
+        RevokeRequest.newBuilder().setName(given("name", name)).setReason(given("reason", reason));
+    Rules.time("grace", grace);
     if (grace != null) {
       request.setGrace(Wire.duration(grace));
     }
@@ -513,7 +528,8 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar or the ensemble is away
    */
   public ElectionView getElection(String name) throws InterruptedException {
-    var request = io.sidekeeper.election.v1.GetRequest.newBuilder().setName(name).build();
+    var request =
+        io.sidekeeper.election.v1.GetRequest.newBuilder().setName(given("name", name)).build();
     return ElectionView.of(
         Waiting.await(core.calls.insist(ElectionServiceGrpc.getGetMethod(), request)));
   }
@@ -532,7 +548,7 @@ public final class Client implements AutoCloseable {
         core,
         ElectionServiceGrpc.getWatchMethod(),
         io.sidekeeper.election.v1.WatchRequest.newBuilder()
-            .setName(name)
+            .setName(given("name", name))
             .setKeepalive(Watch.KEEPALIVE)
             .build(),
         (message, silent) -> observer.learn(message));
@@ -554,7 +570,11 @@ public final class Client implements AutoCloseable {
   public void transferLeadership(String name, String to, String reason, @Nullable Duration grace)
       throws InterruptedException {
     TransferRequest.Builder request =
-        TransferRequest.newBuilder().setName(name).setTo(to).setReason(reason);
+        TransferRequest.newBuilder()
+            .setName(given("name", name))
+            .setTo(given("to", to))
+            .setReason(given("reason", reason));
+    Rules.time("grace", grace);
     if (grace != null) {
       request.setGrace(Wire.duration(grace));
     }
@@ -601,7 +621,8 @@ public final class Client implements AutoCloseable {
    *     sidecar or the ensemble is away
    */
   public void createSemaphore(String name, int limit) throws InterruptedException {
-    CreateRequest request = CreateRequest.newBuilder().setName(name).setLimit(limit).build();
+    CreateRequest request =
+        CreateRequest.newBuilder().setName(given("name", name)).setLimit(limit).build();
     Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getCreateMethod(), request));
   }
 
@@ -620,7 +641,11 @@ public final class Client implements AutoCloseable {
   public int resizeSemaphore(String name, int limit, String reason, @Nullable Duration grace)
       throws InterruptedException {
     ResizeRequest.Builder request =
-        ResizeRequest.newBuilder().setName(name).setLimit(limit).setReason(reason);
+        ResizeRequest.newBuilder()
+            .setName(given("name", name))
+            .setLimit(limit)
+            .setReason(given("reason", reason));
+    Rules.time("grace", grace);
     if (grace != null) {
       request.setGrace(Wire.duration(grace));
     }
@@ -637,7 +662,8 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if there is none, or the sidecar or the ensemble is away
    */
   public SemaphoreView getSemaphore(String name) throws InterruptedException {
-    var request = io.sidekeeper.semaphore.v1.GetRequest.newBuilder().setName(name).build();
+    var request =
+        io.sidekeeper.semaphore.v1.GetRequest.newBuilder().setName(given("name", name)).build();
     return SemaphoreView.of(
         Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getGetMethod(), request)).getView(),
         false);
@@ -655,7 +681,7 @@ public final class Client implements AutoCloseable {
         core,
         SemaphoreServiceGrpc.getWatchMethod(),
         io.sidekeeper.semaphore.v1.WatchRequest.newBuilder()
-            .setName(name)
+            .setName(given("name", name))
             .setKeepalive(Watch.KEEPALIVE)
             .build(),
         new Views<io.sidekeeper.semaphore.v1.WatchResponse, SemaphoreView>(
@@ -673,7 +699,7 @@ public final class Client implements AutoCloseable {
    *     barrier of this name; if the sidecar or the ensemble is away
    */
   public void setBarrier(String name) throws InterruptedException {
-    SetRequest request = SetRequest.newBuilder().setName(name).build();
+    SetRequest request = SetRequest.newBuilder().setName(given("name", name)).build();
     Waiting.await(core.calls.insist(BarrierServiceGrpc.getSetMethod(), request));
   }
 
@@ -686,7 +712,7 @@ public final class Client implements AutoCloseable {
    *     barrier of this name; if it is not known to be removed
    */
   public void removeBarrier(String name) throws InterruptedException {
-    RemoveRequest request = RemoveRequest.newBuilder().setName(name).build();
+    RemoveRequest request = RemoveRequest.newBuilder().setName(given("name", name)).build();
     Waiting.await(core.calls.attempt(BarrierServiceGrpc.getRemoveMethod(), request));
   }
 
@@ -770,7 +796,7 @@ public final class Client implements AutoCloseable {
    * @return the sequence
    */
   public Sequence sequence(String name) {
-    return new Sequence(core, name);
+    return new Sequence(core, given("name", name));
   }
 
   /**
@@ -835,6 +861,8 @@ public final class Client implements AutoCloseable {
   public StayingMember stayJoined(
       String group, String member, JoinOptions options, Consumer<Membership> joined)
       throws InterruptedException {
+    given("options", options);
+    given("joined", joined);
     return StayingMember.join(this, group, member, options, joined);
   }
 
@@ -847,7 +875,8 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar or the ensemble is away
    */
   public GroupView getGroup(String group) throws InterruptedException {
-    var request = io.sidekeeper.membership.v1.GetRequest.newBuilder().setGroup(group).build();
+    var request =
+        io.sidekeeper.membership.v1.GetRequest.newBuilder().setGroup(given("group", group)).build();
     var reply = Waiting.await(core.calls.insist(MembershipServiceGrpc.getGetMethod(), request));
     return Wire.groupView(reply.getView(), false);
   }
@@ -864,7 +893,7 @@ public final class Client implements AutoCloseable {
         core,
         MembershipServiceGrpc.getWatchMethod(),
         io.sidekeeper.membership.v1.WatchRequest.newBuilder()
-            .setGroup(group)
+            .setGroup(given("group", group))
             .setKeepalive(Watch.KEEPALIVE)
             .build(),
         new Views<io.sidekeeper.membership.v1.WatchResponse, GroupView>(

@@ -17,7 +17,7 @@ public final class ClientBuilder {
    * @return this
    */
   public ClientBuilder address(String address) {
-    this.address = address;
+    this.address = Rules.given("address", address);
     return this;
   }
 
@@ -29,7 +29,7 @@ public final class ClientBuilder {
    * @return this
    */
   public ClientBuilder credentials(ChannelCredentials credentials) {
-    this.credentials = credentials;
+    this.credentials = Rules.given("credentials", credentials);
     return this;
   }
 

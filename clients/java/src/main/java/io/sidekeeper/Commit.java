@@ -1,5 +1,7 @@
 package io.sidekeeper;
 
+import static io.sidekeeper.Rules.given;
+
 import com.google.protobuf.ByteString;
 import io.sidekeeper.config.v1.CheckRequest;
 import io.sidekeeper.config.v1.CommitRequest;
@@ -52,7 +54,10 @@ public final class Commit {
    */
   public Commit check(String key, Precondition precondition) {
     CheckRequest check =
-        CheckRequest.newBuilder().setKey(key).setPrecondition(precondition.wire()).build();
+        CheckRequest.newBuilder()
+            .setKey(given("key", key))
+            .setPrecondition(given("precondition", precondition).wire())
+            .build();
     request.addOperations(Operation.newBuilder().setCheck(check));
     return this;
   }
@@ -63,7 +68,9 @@ public final class Commit {
 
   static PutRequest.Builder putOf(String key, byte[] value, @Nullable Precondition precondition) {
     PutRequest.Builder put =
-        PutRequest.newBuilder().setKey(key).setValue(ByteString.copyFrom(value));
+        PutRequest.newBuilder()
+            .setKey(given("key", key))
+            .setValue(ByteString.copyFrom(given("value", value)));
     if (precondition != null) {
       put.setPrecondition(precondition.wire());
     }
@@ -71,7 +78,7 @@ public final class Commit {
   }
 
   static DeleteRequest.Builder deleteOf(String key, @Nullable Precondition precondition) {
-    DeleteRequest.Builder delete = DeleteRequest.newBuilder().setKey(key);
+    DeleteRequest.Builder delete = DeleteRequest.newBuilder().setKey(given("key", key));
     if (precondition != null) {
       delete.setPrecondition(precondition.wire());
     }

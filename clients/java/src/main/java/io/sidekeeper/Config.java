@@ -1,5 +1,7 @@
 package io.sidekeeper;
 
+import static io.sidekeeper.Rules.given;
+
 import io.sidekeeper.config.v1.CommitRequest;
 import io.sidekeeper.config.v1.ConfigServiceGrpc;
 import io.sidekeeper.config.v1.Consistency;
@@ -76,7 +78,8 @@ public final class Config {
   }
 
   private CompletableFuture<Entry> read(String key, Consistency consistency) {
-    GetRequest request = GetRequest.newBuilder().setKey(key).setConsistency(consistency).build();
+    GetRequest request =
+        GetRequest.newBuilder().setKey(given("key", key)).setConsistency(consistency).build();
     return core.calls
         .insist(ConfigServiceGrpc.getGetMethod(), request)
         .thenApply(reply -> Wire.entry(reply.getEntry()));
@@ -93,7 +96,7 @@ public final class Config {
    * @throws SidekeeperException if it was not written, or the sidecar has not answered
    */
   public Entry put(String key, String value) throws InterruptedException {
-    return put(key, value.getBytes(StandardCharsets.UTF_8), null);
+    return put(key, given("value", value).getBytes(StandardCharsets.UTF_8), null);
   }
 
   /**
@@ -111,7 +114,7 @@ public final class Config {
    */
   public Entry put(String key, String value, Precondition precondition)
       throws InterruptedException {
-    return put(key, value.getBytes(StandardCharsets.UTF_8), precondition);
+    return put(key, given("value", value).getBytes(StandardCharsets.UTF_8), precondition);
   }
 
   /**
@@ -178,7 +181,8 @@ public final class Config {
    * @throws SidekeeperException if nothing was done, or the sidecar has not answered
    */
   public List<Entry> commit(Commit commit) throws InterruptedException {
-    CommitRequest request = commit.wire().addAllGuards(GuardScope.guards(core)).build();
+    CommitRequest request =
+        given("commit", commit).wire().addAllGuards(GuardScope.guards(core)).build();
     var reply = Waiting.await(core.calls.attempt(ConfigServiceGrpc.getCommitMethod(), request));
     List<Entry> entries = new ArrayList<>();
     for (int i = 0; i < reply.getResultsCount(); i++) {
@@ -204,7 +208,11 @@ public final class Config {
     String token = "";
     do {
       ListRequest request =
-          ListRequest.newBuilder().setPrefix(prefix).setPageSize(1000).setPageToken(token).build();
+          ListRequest.newBuilder()
+              .setPrefix(given("prefix", prefix))
+              .setPageSize(1000)
+              .setPageToken(token)
+              .build();
       ListResponse page =
           Waiting.await(core.calls.insist(ConfigServiceGrpc.getListMethod(), request));
       page.getEntriesList().stream().map(Wire::entry).forEach(entries::add);
@@ -221,7 +229,7 @@ public final class Config {
    * @return the events; close it
    */
   public Watch<ConfigEvent> watch(Collection<String> keys) {
-    return events(WatchRequest.newBuilder().addAllKeys(keys));
+    return events(WatchRequest.newBuilder().addAllKeys(Rules.all("keys", keys)));
   }
 
   /**
@@ -232,7 +240,7 @@ public final class Config {
    * @return the events; close it
    */
   public Watch<ConfigEvent> watchPrefix(String prefix) {
-    return events(WatchRequest.newBuilder().setPrefix(prefix));
+    return events(WatchRequest.newBuilder().setPrefix(given("prefix", prefix)));
   }
 
   private Watch<ConfigEvent> events(WatchRequest.Builder asked) {

@@ -31,7 +31,10 @@ public record JoinOptions(
    * @param waitTimeout as described above
    */
   public JoinOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.given("onConflict", onConflict);
+    Rules.time("waitTimeout", waitTimeout);
   }
 
   /** Joins with a lease of its own, if the name is free. */

@@ -78,6 +78,9 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
       String election,
       String candidate,
       CampaignOptions options) {
+    Rules.given("election", election);
+    Rules.given("candidate", candidate);
+    Rules.given("options", options);
     Lease given = options.lease();
     if (given != null && given.core != kind.core()) {
       throw new IllegalArgumentException("the lease is another client's");
@@ -223,7 +226,10 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
             .setLock(term.lock())
             .setFencingToken(term.fencingToken());
     ProclaimRequest request =
-        ProclaimRequest.newBuilder().setTicket(ticket).setValue(value).build();
+        ProclaimRequest.newBuilder()
+            .setTicket(ticket)
+            .setValue(Rules.given("value", value))
+            .build();
     Waiting.await(core.calls.insist(ElectionServiceGrpc.getProclaimMethod(), request));
   }
 

@@ -84,6 +84,7 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
   /** Opens it, also from a sidecar that is away for a time. */
   static CompletableFuture<Lease> open(
       Kind<MultiplexRequest, MultiplexResponse> kind, LeaseOptions options) {
+    Rules.given("options", options);
     return Absence.through(
         kind.core(),
         options.waitTimeout(),

@@ -28,7 +28,10 @@ public record LeaseOptions(
    * @param waitTimeout as described above
    */
   public LeaseOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.time("ttl", ttl);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.time("waitTimeout", waitTimeout);
   }
 
   /** Leaves everything to the sidecar. */

@@ -44,6 +44,8 @@ public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
       Kind<MultiplexRequest, MultiplexResponse> leases,
       String name,
       LockOptions options) {
+    Rules.given("name", name);
+    Rules.given("options", options);
     Serial events = new Serial(kind.core().workers);
     boolean alone = options.lease() == null && kind.core().isOnSocket();
     LeaseOptions opening = new LeaseOptions().owner(options.owner()).metadata(options.metadata());

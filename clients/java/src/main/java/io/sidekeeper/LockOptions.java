@@ -51,7 +51,13 @@ public record LockOptions(
    * @param detectDeadlock as described above
    */
   public LockOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.given("mode", mode);
+    Rules.time("waitTimeout", waitTimeout);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.given("listener", listener);
+    Rules.time("suspensionGrace", suspensionGrace);
+    Rules.time("lockDelay", lockDelay);
   }
 
   /** Is exclusive, with a lease of its own, and waits for ever. */

@@ -53,7 +53,8 @@ public final class Locks extends Excluding<AcquireAllRequest, AcquireAllResponse
       Kind<MultiplexRequest, MultiplexResponse> leases,
       List<WantedLock> locks,
       LocksOptions options) {
-    List<WantedLock> wanted = List.copyOf(locks);
+    Rules.given("options", options);
+    List<WantedLock> wanted = Rules.all("locks", locks);
     Serial events = new Serial(kind.core().workers);
     boolean alone = options.lease() == null && kind.core().isOnSocket();
     LeaseOptions opening = new LeaseOptions().owner(options.owner()).metadata(options.metadata());

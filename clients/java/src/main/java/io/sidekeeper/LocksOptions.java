@@ -38,7 +38,11 @@ public record LocksOptions(
    * @param suspensionGrace as described above
    */
   public LocksOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.time("waitTimeout", waitTimeout);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.given("listener", listener);
+    Rules.time("suspensionGrace", suspensionGrace);
   }
 
   /** Acquires them with a lease of their own, and waits for ever. */

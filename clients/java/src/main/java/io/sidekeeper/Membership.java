@@ -68,6 +68,9 @@ public final class Membership extends Grounded<JoinRequest, JoinResponse> {
       String group,
       String member,
       JoinOptions options) {
+    Rules.given("group", group);
+    Rules.given("member", member);
+    Rules.given("options", options);
     List<Guard> guards = GuardScope.guards(kind.core());
     Lease given = options.lease();
     return Absence.through(
@@ -152,7 +155,7 @@ public final class Membership extends Grounded<JoinRequest, JoinResponse> {
         UpdateRequest.newBuilder()
             .setGroup(group)
             .setMember(member)
-            .putAllMetadata(metadata)
+            .putAllMetadata(Rules.labels(metadata))
             .setLeaseId(lease.id())
             .addAllGuards(GuardScope.guards(core))
             .build();

@@ -65,6 +65,8 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
       Kind<MultiplexRequest, MultiplexResponse> leases,
       String semaphore,
       PermitsOptions options) {
+    Rules.given("semaphore", semaphore);
+    Rules.given("options", options);
     Lease given = options.lease();
     if (given != null && given.core != kind.core()) {
       throw new IllegalArgumentException("the lease is another client's");

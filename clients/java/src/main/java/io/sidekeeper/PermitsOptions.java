@@ -36,7 +36,10 @@ public record PermitsOptions(
    * @param listener as described above
    */
   public PermitsOptions {
-    metadata = Map.copyOf(metadata);
+    Rules.time("waitTimeout", waitTimeout);
+    Rules.given("owner", owner);
+    metadata = Rules.labels(metadata);
+    Rules.given("listener", listener);
   }
 
   /** Takes one, with a lease of its own, and waits for ever. */

@@ -12,6 +12,16 @@ import java.util.List;
  */
 public record Ticket(String lock, long fencingToken) {
   /**
+   * Names a hold.
+   *
+   * @param lock as described above
+   * @param fencingToken as described above
+   */
+  public Ticket {
+    Rules.given("lock", lock);
+  }
+
+  /**
    * Guards with the ticket what this thread writes, through any client, until the scope is closed;
    * see {@link Lock#guard}.
    *

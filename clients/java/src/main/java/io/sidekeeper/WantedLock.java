@@ -8,6 +8,17 @@ package io.sidekeeper;
  */
 public record WantedLock(String name, Mode mode) {
   /**
+   * Says which lock, and how to hold it.
+   *
+   * @param name as described above
+   * @param mode as described above
+   */
+  public WantedLock {
+    Rules.given("name", name);
+    Rules.given("mode", mode);
+  }
+
+  /**
    * Wants it as a mutex.
    *
    * @param name of the lock
