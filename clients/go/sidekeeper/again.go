@@ -60,11 +60,11 @@ const AbsenceTimeout = 10 * time.Second
 func (c *Client) throughAbsence(
 	ctx context.Context, what string, wait *time.Duration, lease *Lease, attempt func(wait *time.Duration) (heard bool, err error),
 ) error {
-	var again pause
-	var until time.Time
-	if wait != nil {
-		until = time.Now().Add(*wait)
+	until, err := waitedUntil(wait)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	var again pause
 	for {
 		heard, err := lease.whenValid(ctx, what, func() (bool, error) { return attempt(wait) })
 		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
@@ -89,6 +89,14 @@ func (c *Client) throughAbsence(
 			wait = new(max(time.Until(until), time.Millisecond)) // 0 would be an attempt that does not wait
 		}
 	}
+}
+
+// waitedUntil is when the wait is over; zero without one.
+func waitedUntil(wait *time.Duration) (time.Time, error) {
+	if wait == nil {
+		return time.Time{}, nil
+	}
+	return time.Now().Add(*wait), checkTime("Wait", wait)
 }
 
 // isTransient says whether the same call may well be answered in a moment.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -135,6 +136,18 @@ func reasonName(r errorsv1.Reason) string { return strings.TrimPrefix(r.String()
 // ended is the error of something that ended for a reason which came without a status.
 func ended(reason, message string) *Error {
 	return &Error{Code: codes.Aborted, Reason: reason, Message: message}
+}
+
+// checkTime refuses, as the sidecar would, a time below zero that may not reach the sidecar.
+func checkTime(option string, given *time.Duration) error {
+	if given == nil || *given >= 0 {
+		return nil
+	}
+	const rule = "a duration from 0s"
+	return &Error{
+		Code: codes.InvalidArgument, Reason: ErrInvalidField.Error(), Message: fmt.Sprintf("invalid field: %s is %q: %s", option, *given, rule),
+		Metadata: map[string]string{"field": option, "value": given.String(), "rule": rule}, Fields: []FieldError{{option, rule}},
+	}
 }
 
 // FromStatus makes of an error that a generated stub has returned what a Client returns for it: an *Error, which errors.Is compares with the

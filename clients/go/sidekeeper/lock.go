@@ -108,6 +108,9 @@ type Lock struct {
 // While the sidecar or the ensemble is away, Acquire tries again, at the queue's end: for as long as options.Wait says, without it for
 // AbsenceTimeout each time, and not at all WithoutRepetition. What an attempt was granted ends before the next one.
 func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
+	if err := checkTime("SuspensionGrace", options.SuspensionGrace); err != nil {
+		return nil, fmt.Errorf("%s%s: %w", lockWord, name, err)
+	}
 	var lock *Lock
 	err := c.throughAbsence(ctx, lockWord+name, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
 		options.Wait = wait
