@@ -42,6 +42,13 @@ type place struct {
 
 type placeKey struct{}
 
+// GivesWay has the connection of a request end when another needs its place, even while the request is answered.
+func GivesWay(r *http.Request) {
+	if from, counted := r.Context().Value(placeKey{}).(place); counted {
+		from.conns.answers(from.conn, false)
+	}
+}
+
 // lingers is for how long the rest of a body is read that is not wanted: a connection that ends before may lose the answer.
 const lingers = 500 * time.Millisecond
 

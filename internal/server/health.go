@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -49,25 +48,4 @@ func servingStatus(serving bool) healthpb.HealthCheckResponse_ServingStatus {
 		return healthpb.HealthCheckResponse_SERVING
 	}
 	return healthpb.HealthCheckResponse_NOT_SERVING
-}
-
-// monitoring serves what scrapers and probes ask for over plain HTTP: /metrics, /healthz (the process, also while it
-// drains, or its drain would be cut short) and /readyz.
-func monitoring(metrics *Metrics, server *health.Server) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, true) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		answer, err := server.Check(r.Context(), &healthpb.HealthCheckRequest{Service: readiness})
-		answerProbe(w, err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING)
-	})
-	return mux
-}
-
-func answerProbe(w http.ResponseWriter, good bool) {
-	if !good {
-		http.Error(w, "not ready", http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = w.Write([]byte("ok\n")) // who asked has gone if this fails
 }

@@ -20,6 +20,10 @@ const (
 
 	mostHTTP    = 64               // connections of one listener for scrapers, or for those who look at the page
 	scrapeWrite = 30 * time.Second // from a scrape's headers to the end of its answer
+
+	mostProbes   = 4               // of one connection at a time, over gRPC
+	longestProbe = 512             // bytes
+	probeTime    = 2 * time.Second // from a probe's headers to the end of its message
 )
 
 // limitsOf are the transport's limits and its keepalive, each set on purpose: by default gRPC notices neither a frozen caller

@@ -241,6 +241,7 @@ func (s *Server) openMetrics() error {
 	}
 	server := s.newHTTP(handler, mostHTTP)
 	server.WriteTimeout = scrapeWrite
+	alsoProbes(server)
 	return s.add(forMetrics, address, listener, err, server.Serve)
 }
 

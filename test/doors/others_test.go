@@ -55,6 +55,7 @@ func (s *stage) callers() []call {
 		{"a probe over gRPC", func(ctx context.Context) error { return probe(ctx, s.good) }},
 		s.page("a scrape", at("metrics-listen"), "/metrics"),
 		s.page("a probe over HTTP", at("metrics-listen"), "/healthz"),
+		{"a probe of the metrics' listener over gRPC", func(ctx context.Context) error { return probe(ctx, overGRPC("metrics-listen")(s)[0]) }},
 		s.page("the status page", at("admin-listen"), "/"),
 	}
 	if s.secure {

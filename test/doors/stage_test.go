@@ -250,6 +250,15 @@ func at(purpose string) func(*stage) []target {
 	}
 }
 
+// overGRPC is a listener for HTTP that takes gRPC, too.
+func overGRPC(purpose string) func(*stage) []target {
+	return func(s *stage) []target {
+		to := at(purpose)(s)[0]
+		to.calls = true
+		return []target{to}
+	}
+}
+
 func (s *stage) clientTLS(certificates ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: s.authority.Pool(), ServerName: "localhost", Certificates: certificates, MinVersion: tls.VersionTLS12}
 }

@@ -26,6 +26,7 @@ var doors = []door{
 	{"serve --http-listen", "TLS, no certificate", secure, nameless("http-listen"), []play{silence, crowd}, true},
 	{"serve --operator-listen", "an operator", plain, at("operator-listen"), []play{silence, endless, fields, crowd}, false},
 	{"serve --metrics-listen", "any", plain, at("metrics-listen"), []play{silence, endless, crowd}, false},
+	{"serve --metrics-listen", "any, over gRPC", plain, overGRPC("metrics-listen"), []play{silence, endless, crowd}, false},
 	{"serve --admin-listen", "a socket", plain, at("admin-listen"), []play{silence, endless, crowd}, false},
 	{"serve --admin-listen", "any of this machine", ruleless, at("admin-listen"), []play{silence, endless, crowd}, true},
 	{"inject-webhook --listen", "any", injector, at("webhook"), []play{silence, endless, fields, crowd}, false},
@@ -74,6 +75,7 @@ var exceptions = []exception{
 	{"serve --http-listen", "", "", "a lock read over HTTP", late, closedUnread},
 	{"serve --metrics-listen", "", "", "a scrape", late, closedUnread},
 	{"serve --metrics-listen", "", "", "a probe over HTTP", late, closedUnread},
+	{"serve --metrics-listen", "", "", "a probe of the metrics' listener over gRPC", late, closedUnread},
 	{"serve --admin-listen", "", "", "the status page", late, closedUnread},
 	{"inject-webhook", "", "", "a pod's review", late, closedUnread},
 	{"inject-webhook", "", "", "the injector's", late, closedUnread},
@@ -91,8 +93,9 @@ func excused(door door, play play, wrong string) *exception {
 	return nil
 }
 
-// isClosed says whether a call has ended with its connection.
+// isClosed says whether a call has ended with its connection. The library for gRPC quotes what it was told.
 func isClosed(wrong string) bool {
+	wrong = strings.TrimSuffix(wrong, `"`)
 	return strings.HasSuffix(wrong, "EOF") || strings.HasSuffix(wrong, "connection reset by peer") || strings.HasSuffix(wrong, "broken pipe") ||
 		strings.HasSuffix(wrong, "server closed idle connection")
 }
