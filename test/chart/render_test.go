@@ -92,7 +92,7 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"settings.maxLeases=many":                                         "'/settings/maxLeases'",
 		"settings.logLevel=loud":                                          "'/settings/logLevel': value must be one of",
 		"image.digest=latest":                                             "'/image/digest': 'latest' does not match pattern",
-		"podMonitor.enabled=true":                                         "metrics.port must say where",
+		"podMonitor.enabled=true,metrics.port=0":                          "metrics.port must say where",
 		"serviceMonitor.enabled=true":                                     "injector.enabled must be true too",
 		"networkPolicies.ensemble.enabled=true":                           "networkPolicies.ensemble.podLabels: say by which labels",
 		"injector.enabled=true,zookeeper.servers=":                        "zookeeper.servers: the ensemble's servers are required",
@@ -104,15 +104,16 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"probes.liveness.periodSeconds=0":                                 "'/probes/liveness/periodSeconds': minimum",
 		"settings.socketMode=rw":                                          "'/settings/socketMode': 'rw' does not match pattern",
 		"injector.certificates.issuer.kind=Vault,injector.enabled=true":   "'/injector/certificates/issuer/kind': value must be one of",
-		"probes.kind=grpc":                                                "'/probes/kind': value must be one of",
-		"probes.kind=httpGet,injector.enabled=true":                       "probes.kind is httpGet: metrics.port must say where",
+		"probes.kind=tcp":                                                 "'/probes/kind': value must be one of",
+		"probes.kind=httpGet,metrics.port=0,injector.enabled=true":        "probes.kind is httpGet: metrics.port must say where",
+		"probes.kind=grpc,metrics.port=0,injector.enabled=true":           "probes.kind is grpc: metrics.port must say where",
 		"zookeeper.servers=[::1:2181":                                     "'/zookeeper/servers': '[::1:2181' does not match pattern",
 		"zookeeper.servers=::1:2181":                                      "'/zookeeper/servers': '::1:2181' does not match pattern",
 		"settings.sessionTimeout=1s,injector.enabled=true":                "settings.sessionTimeout is \"1s\": at least two ticks",
 		"injector.timeoutSeconds=60,injector.certificates.lifetime=2160h": "'/injector/timeoutSeconds': maximum",
 
-		"networkPolicies.metrics.enabled=true,metrics.port=9464":                            "networkPolicies.metrics.from who scrapes them",
-		"networkPolicies.metrics.enabled=true,networkPolicies.metrics.from[0].podSelector=": "metrics.port must say where",
+		"networkPolicies.metrics.enabled=true": "networkPolicies.metrics.from who scrapes them",
+		"networkPolicies.metrics.enabled=true,metrics.port=0,networkPolicies.metrics.from[0].podSelector=": "metrics.port must say where",
 
 		"injector.enabled=true,injector.rootPerNamespace=true,injector.annotations={lock-root}": "injector.annotations: lock-root cannot be chosen",
 	} {
@@ -239,23 +240,28 @@ func TestASessionTimeoutOfTwoTicksIsTheShortest(t *testing.T) {
 
 func TestTheKubeletAsksAtThePortOfTheMetricsIfThereIsOne(t *testing.T) {
 	for set, want := range map[string]string{
-		"metrics.port=0":    "exec, exec --ready",
-		"metrics.port=9464": "/healthz, /readyz",
-		"metrics.port=9464,sidekeeper.probes.kind=exec":    "exec, exec --ready",
-		"metrics.port=9464,sidekeeper.probes.kind=httpGet": "/healthz, /readyz",
+		"metrics.port=7185":   "httpGet /healthz sidekeeper, httpGet /readyz sidekeeper", // as it is by default
+		"metrics.port=0":      "exec, exec --ready",
+		"probes.kind=exec":    "exec, exec --ready",
+		"probes.kind=httpGet": "httpGet /healthz sidekeeper, httpGet /readyz sidekeeper",
+		"probes.kind=grpc":    "grpc  7185, grpc sidekeeper.readiness 7185",
+		"probes.kind=grpc,sidekeeper.metrics.port=9464": "grpc  9464, grpc sidekeeper.readiness 9464",
 	} {
 		output := render(t, example(t), "--set", "sidekeeper.readinessRequiresEnsemble=true,sidekeeper."+set)
 		sidecar := manifest.At(manifest.OfKind(t, output, "Deployment"), "spec", "template", "spec", "initContainers").([]any)[0]
-		var asked []string
-		for _, probe := range []string{"livenessProbe", "readinessProbe"} {
-			how := fmt.Sprint(manifest.At(sidecar, probe, "httpGet", "path"))
-			if command, is := manifest.At(sidecar, probe, "exec", "command").([]any); is {
-				how = strings.TrimSuffix("exec "+strings.Trim(fmt.Sprint(command[4:]), "[]"), " ")
-			}
-			asked = append(asked, how)
-		}
-		if got := strings.Join(asked, ", "); got != want {
+		if got := howAsked(sidecar, "livenessProbe") + ", " + howAsked(sidecar, "readinessProbe"); got != want {
 			t.Errorf("%s: got %s, want %s", set, got, want)
 		}
 	}
+}
+
+// howAsked is how a container's probe asks, and for what.
+func howAsked(container any, probe string) string {
+	if command, is := manifest.At(container, probe, "exec", "command").([]any); is {
+		return strings.TrimSuffix("exec "+strings.Trim(fmt.Sprint(command[4:]), "[]"), " ")
+	}
+	if port := manifest.At(container, probe, "grpc", "port"); port != nil {
+		return fmt.Sprint("grpc ", manifest.At(container, probe, "grpc", "service"), " ", port)
+	}
+	return fmt.Sprint("httpGet ", manifest.At(container, probe, "httpGet", "path"), " ", manifest.At(container, probe, "httpGet", "port"))
 }

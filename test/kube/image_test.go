@@ -92,7 +92,9 @@ func deploy(t *testing.T) *deployed {
 	p.reports, err = p.other.Acquire(t.Context(), "reports", sidekeeper.LockOptions{Owner: "other"})
 	must(t, err)
 
-	install(t, "sidekeeper", "--set", "zookeeper.servers="+strings.Join(addresses, `\,`),
+	ports, err := FreePorts(1)
+	must(t, err)
+	install(t, "sidekeeper", "--set", "zookeeper.servers="+strings.Join(addresses, `\,`), "--set", "metrics.port="+ports[0],
 		"--set", "settings.adminListen=unix:///run/sidekeeper/admin.sock")
 	namespace(t, "image")
 	do(t, http.MethodPost, pods("image"), annotated(t, "shop"))

@@ -120,17 +120,18 @@ containers that call the sidecar, init containers that follow it among them; eac
 {{- end -}}
 
 {{- define "sidekeeper.probe" -}}
-{{- $kind := .values.probes.kind | default "" -}}
-{{- if and (eq $kind "httpGet") (not .values.metrics.port) -}}
-{{- fail "probes.kind is httpGet: metrics.port must say where sidecars answer, such as 9464" -}}
+{{- $kind := .values.probes.kind | default (ternary "httpGet" "exec" (gt (int .values.metrics.port) 0)) -}}
+{{- if and (ne $kind "exec") (not .values.metrics.port) -}}
+{{- fail (printf "probes.kind is %s: metrics.port must say where sidecars answer, such as 7185" $kind) -}}
 {{- end -}}
-{{- if and .values.metrics.port (ne $kind "exec") -}}
+{{- if eq $kind "httpGet" -}}
 httpGet:
   path: {{ if .ready }}/readyz{{ else }}/healthz{{ end }}
   port: sidekeeper
-periodSeconds: {{ .probe.periodSeconds }}
-timeoutSeconds: {{ .probe.timeoutSeconds }}
-failureThreshold: {{ .probe.failureThreshold }}
+{{- else if eq $kind "grpc" -}}
+grpc:
+  port: {{ int .values.metrics.port }}
+  service: {{ if .ready }}sidekeeper.readiness{{ else }}""{{ end }}
 {{- else -}}
 exec:
   command:
@@ -141,10 +142,10 @@ exec:
     {{- if .ready }}
     - --ready
     {{- end }}
+{{- end }}
 periodSeconds: {{ .probe.periodSeconds }}
-timeoutSeconds: {{ add1 .probe.timeoutSeconds }}
+timeoutSeconds: {{ if eq $kind "exec" }}{{ add1 .probe.timeoutSeconds }}{{ else }}{{ .probe.timeoutSeconds }}{{ end }}
 failureThreshold: {{ .probe.failureThreshold }}
-{{- end -}}
 {{- end -}}
 
 {{- define "sidekeeper.container.volumeMounts" -}}
