@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
@@ -76,46 +75,15 @@ func (r *reach) showHealth(to io.Writer, serves bool) error {
 	return err
 }
 
-// A build is what a binary knows of itself.
-type build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision"`
-	Go       string `json:"go"`
-}
-
 func newVersionCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this build", Args: explained(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if reach.json() {
-				return show.JSON(command.OutOrStdout(), thisBuild())
+				return show.JSON(command.OutOrStdout(), server.ThisBuild())
 			}
-			_, err := fmt.Fprintln(command.OutOrStdout(), thisBuild())
+			_, err := fmt.Fprintln(command.OutOrStdout(), server.ThisBuild())
 			return err
 		},
 	}
-}
-
-func (b build) String() string {
-	return fmt.Sprintf("sidekeeper %s, revision %s, %s", b.Version, b.Revision, b.Go)
-}
-
-func thisBuild() build {
-	info, _ := debug.ReadBuildInfo()
-	return describe(info)
-}
-
-func describe(info *debug.BuildInfo) build {
-	if info == nil {
-		info = &debug.BuildInfo{}
-	}
-	settings := map[string]string{}
-	for _, setting := range info.Settings {
-		settings[setting.Key] = setting.Value
-	}
-	revision := cmp.Or(settings["vcs.revision"], "unknown")
-	if settings["vcs.modified"] == "true" {
-		revision += " and changes"
-	}
-	return build{cmp.Or(info.Main.Version, "unknown"), revision, cmp.Or(info.GoVersion, "unknown")}
 }

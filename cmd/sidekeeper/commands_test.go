@@ -194,8 +194,8 @@ func TestHealthTellsTheProcessFromTheEnsembleByItsExitCode(t *testing.T) {
 func TestVersionNamesTheToolchain(t *testing.T) {
 	t.Parallel()
 	stdout, _, code := output(t, "version", "-o", "json")
-	var built build
-	if err := json.Unmarshal([]byte(stdout), &built); err != nil || code != 0 || built.Go != runtime.Version() {
+	var built struct{ Version, Revision, Go string }
+	if err := json.Unmarshal([]byte(stdout), &built); err != nil || code != 0 || built.Go != runtime.Version() || built.Version == "" || built.Revision == "" {
 		t.Errorf("%s %v %d", stdout, err, code)
 	}
 	line, _, _ := output(t, "version")

@@ -17,6 +17,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/console"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/top"
 )
 
@@ -66,7 +67,7 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen, adm
 // newConsole opens the listener of the page about the sidecar at that address, which the connection leads to.
 func newConsole(listen, address, admin string, timeout time.Duration, connection grpc.ClientConnInterface) (*console.Console, error) {
 	return console.New(console.Options{
-		Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection,
+		Listen: listen, Address: address, Version: server.ThisBuild().Version, Connection: connection,
 		State: func(ctx context.Context, to io.Writer) error {
 			if admin == "" {
 				return errors.New("how the sidecar does is known if it serves --admin-listen, and the console is told --admin")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
@@ -47,7 +48,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          explained(cobra.NoArgs),
 		RunE:          showHelp,
-		Version:       thisBuild().String(),
+		Version:       server.ThisBuild().String(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	reach.addFlags(root.PersistentFlags())

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,9 +26,8 @@ func (s *settings) startTraces(ctx context.Context, log *zap.Logger) (traces, er
 	if s.otlpEndpoint == "" {
 		return traces{}, nil
 	}
-	info, _ := debug.ReadBuildInfo()
 	sent, err := tracing.Start(ctx, tracing.Options{
-		Endpoint: s.otlpEndpoint, Ratio: s.traceRatio, Version: describe(info).Version, Log: log,
+		Endpoint: s.otlpEndpoint, Ratio: s.traceRatio, Version: server.ThisBuild().Version, Log: log,
 	})
 	if err != nil {
 		return traces{}, fmt.Errorf("--otlp-endpoint: %w", err)

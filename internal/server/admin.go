@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/pprof"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -79,7 +78,7 @@ func (a *administration) latest() (text []byte, due time.Time) {
 func (a *administration) state() service.State {
 	metrics := a.server.options.Metrics
 	state := a.server.handlers.Snapshot()
-	state.Version = version()
+	state.Version = ThisBuild().Version
 	state.Reachable, _ = a.server.ensemble.Reachable()
 	state.Counts.Connections, _ = a.server.budget.Count()
 	uptime := time.Since(a.begun)
@@ -89,13 +88,6 @@ func (a *administration) state() service.State {
 	state.Losses.Members = counted(metrics.memberLosses)
 	state.Late = metrics.lateHeartbeats()
 	return state
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 // handler serves the administration. Over TCP it answers only who asks for this machine by a name of its own.

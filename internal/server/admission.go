@@ -173,7 +173,11 @@ func (c *admission) End(err error) error {
 	}
 	c.denials.answered(c.from, c.attempted, err)
 	err = c.answer(err)
-	c.handled.WithLabelValues(status.Code(err).String()).Inc()
+	code := status.Code(err)
+	c.handled.WithLabelValues(code.String()).Inc()
+	if c.times != nil {
+		c.times.observe(code, time.Since(c.began))
+	}
 	c.log.finished(c.ctx, c.method, c.began, err)
 	if c.span != nil {
 		c.span.End()

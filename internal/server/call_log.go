@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,7 +25,7 @@ func (c callLog) finished(ctx context.Context, method string, began time.Time, e
 		return
 	}
 	call := caller.CallOf(ctx)
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	service, name := splitMethod(method)
 	fields := [...]zap.Field{
 		call.Number(), zap.String("caller", caller.Of(ctx).Identity), zap.String("grpc.service", service), zap.String("grpc.method", name),
 		zap.Stringer("grpc.code", code), zap.Float64("grpc.time_ms", float64(time.Since(began).Microseconds())/1000),

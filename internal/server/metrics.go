@@ -95,7 +95,7 @@ func NewMetrics() *Metrics {
 		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
 		linesDropped:   f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
 	}
-	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+	registry.MustRegister(handlings{m}, buildInfo(), collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m
@@ -105,6 +105,7 @@ func NewMetrics() *Metrics {
 type callCounts struct {
 	started, received, sent prometheus.Counter
 	handled                 *prometheus.CounterVec // by status code
+	times                   *handling              // of a unary method; nil for streams, which last as long as their callers want
 }
 
 // callsOf are those of a method, whose calls are of one kind.
@@ -112,17 +113,25 @@ func (m *Metrics) callsOf(method, kind string) *callCounts {
 	if known, is := m.calls.Load(method); is {
 		return known.(*callCounts)
 	}
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	service, name := splitMethod(method)
 	labels := prometheus.Labels{"grpc_type": kind, "grpc_service": service, "grpc_method": name}
-	made, _ := m.calls.LoadOrStore(method, &callCounts{
-		m.started.With(labels), m.received.With(labels), m.sent.With(labels), m.handled.MustCurryWith(labels),
-	})
+	counts := &callCounts{m.started.With(labels), m.received.With(labels), m.sent.With(labels), m.handled.MustCurryWith(labels), nil}
+	if kind == unaryCall {
+		counts.times = new(handling)
+	}
+	made, _ := m.calls.LoadOrStore(method, counts)
 	return made.(*callCounts)
 }
 
-// Handler serves the metrics in Prometheus' format.
+// splitMethod is the name of a method's service, and its own.
+func splitMethod(method string) (service, name string) {
+	service, name, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return service, name
+}
+
+// Handler serves the metrics in Prometheus' format, or in that of OpenMetrics to those who ask for it.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
 // LeaseOpened implements Events.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -13,10 +14,21 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 )
 
+// contents says what this listener has.
+const contents = `Sidekeeper's metrics and health. The API is at another listener.
+
+/metrics   metrics, in the format of Prometheus or, to those who ask for it, of OpenMetrics
+/healthz   200 while the process runs
+/readyz    200 while the ensemble answers, else 503
+
+Over gRPC without TLS: grpc.health.v1.Health/Check
+`
+
 // monitoring serves what scrapers and probes ask for: over HTTP/1.1 /metrics, /healthz (the process, also while it drains, or its drain would
 // be cut short) and /readyz, and over gRPC without TLS the health of both.
 func monitoring(metrics *Metrics, server *health.Server) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, contents) })
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, true) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"regexp"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -182,4 +185,38 @@ func TestConnectionsOfHTTP2ThatAskForNothingDoNotKeepAScraperOut(t *testing.T) {
 		t.Error("the oldest connection is open")
 	}
 	same(t, "a probe", fetched(t, p.scraped()+"/healthz"), "ok\n")
+}
+
+func TestScrapersMayAskForOpenMetrics(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, func(o *server.Options) { o.MetricsListen = "127.0.0.1:0" })
+	for asked, want := range map[string]struct{ format, end string }{
+		"": {"text/plain", "\n"},
+		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5": {"application/openmetrics-text", "\n# EOF\n"},
+	} {
+		request, err := http.NewRequestWithContext(within(t), http.MethodGet, p.scraped()+"/metrics", http.NoBody)
+		must(t, err)
+		request.Header.Set("Accept", asked)
+		response, err := http.DefaultClient.Do(request)
+		must(t, err)
+		text, err := io.ReadAll(response.Body)
+		must(t, err)
+		must(t, response.Body.Close())
+		format, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+		same(t, "the format for "+asked, format, want.format)
+		same(t, "the end for "+asked, strings.HasSuffix(string(text), want.end), true)
+		same(t, "the version for "+asked, strings.Contains(string(text), `sidekeeper_build_info{go_version="`+runtime.Version()+`"`), true)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestTheFirstPageOfTheScrapersListenerSaysWhatIsThere(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, func(o *server.Options) { o.MetricsListen = "127.0.0.1:0" })
+	page := fetched(t, p.scraped()+"/")
+	paths := regexp.MustCompile(`(?m)^/\w+`).FindAllString(page, -1)
+	same(t, "paths", strings.Join(paths, " "), "/metrics /healthz /readyz")
+	for _, path := range paths {
+		same(t, path, fetched(t, p.scraped()+path) != "404 page not found\n", true)
+	}
 }
