@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"regexp"
@@ -18,7 +17,7 @@ import (
 const runbook = "https://github.com/sidekeeper/sidekeeper/blob/main/docs/runbook.md"
 
 var (
-	documented   = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| [^|]+ \\|([^|]*)\\|")
+	documented   = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| ([^|]+) \\|([^|]*)\\|")
 	word         = regexp.MustCompile("`(\\w+)`")
 	reason       = regexp.MustCompile(`(?m)^  REASON_(\w+) = \d+;`)
 	alertSection = regexp.MustCompile(`(?m)^### (Sidekeeper\w+)$`)
@@ -27,12 +26,13 @@ var (
 // ofPrometheus are what Prometheus adds to every scrape, and how it names what it scrapes.
 var (
 	ofPrometheus    = []string{"up"}
-	labelsOfScrapes = []string{"job", "instance", "le"}
+	labelsOfScrapes = []string{"cluster", "namespace", "job", "pod", "instance", "le"}
 )
 
 // A metric is what docs/metrics.md says of one; that the sidecar shows the same is tested where it is.
 type metric struct {
 	kind   string
+	unit   string
 	labels map[string][]string // with their values, if the document tells them
 }
 
@@ -40,8 +40,8 @@ func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{}
 	for _, row := range documented.FindAllStringSubmatch(read(t, "../../docs/metrics.md"), -1) {
-		of := metric{row[2], map[string][]string{}}
-		for part := range strings.SplitSeq(row[3], ";") {
+		of := metric{row[2], row[3], map[string][]string{}}
+		for part := range strings.SplitSeq(row[4], ";") {
 			names, values, _ := strings.Cut(part, ":")
 			for _, name := range word.FindAllStringSubmatch(names, -1) {
 				of.labels[name[1]] = nil
@@ -78,11 +78,9 @@ func TestEveryMetricInAlertsIsOneThatTheSidecarShows(t *testing.T) {
 
 func TestEveryMetricInTheDashboardIsOneThatTheSidecarShows(t *testing.T) {
 	known := metrics(t)
-	expressions := dashboard(t)
 	used := map[string]bool{}
-	for _, expression := range expressions {
-		expression = strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*").Replace(expression)
-		for _, name := range checkExpression(t, known, "the dashboard", expression) {
+	for _, expression := range dashboard(t).expressions() {
+		for _, name := range checkExpression(t, known, "the dashboard", filled(expression)) {
 			used[name] = true
 		}
 	}
@@ -143,44 +141,6 @@ func checkMatcher(t *testing.T, where, name string, of metric, matcher *labels.M
 	if values != nil && !slices.ContainsFunc(values, matcher.Matches) {
 		t.Errorf("%s asks for %s of %s, which no value matches", where, matcher, name)
 	}
-}
-
-// dashboard returns every expression of the dashboard, and fails unless each comes from the data source that is chosen.
-func dashboard(t *testing.T) []string {
-	t.Helper()
-	var board struct {
-		Panels []struct {
-			Title   string `json:"title"`
-			Targets []struct {
-				Expr       string            `json:"expr"`
-				Datasource map[string]string `json:"datasource"`
-			} `json:"targets"`
-		} `json:"panels"`
-		Templating struct {
-			List []struct {
-				Name string `json:"name"`
-			} `json:"list"`
-		} `json:"templating"`
-	}
-	if err := json.Unmarshal([]byte(read(t, "../../helm/sidekeeper/dashboards/sidekeeper.json")), &board); err != nil {
-		t.Fatal(err)
-	}
-	if len(board.Templating.List) == 0 || board.Templating.List[0].Name != "datasource" {
-		t.Error("the dashboard has no variable for its data source")
-	}
-	var expressions []string
-	for _, panel := range board.Panels {
-		for _, target := range panel.Targets {
-			expressions = append(expressions, target.Expr)
-			if target.Datasource["uid"] != "${datasource}" {
-				t.Errorf("%s does not ask the data source that is chosen", panel.Title)
-			}
-		}
-	}
-	if len(expressions) == 0 {
-		t.Fatal("the dashboard shows nothing")
-	}
-	return expressions
 }
 
 func TestEveryAlertLeadsToItsSectionInTheRunbook(t *testing.T) {
