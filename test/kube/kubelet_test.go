@@ -260,7 +260,8 @@ func answers(ctx context.Context, spec containerSpec) bool {
 		if port.Name != asked.Port {
 			continue
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port.ContainerPort, asked.Path), http.NoBody)
+		url := fmt.Sprintf("http://127.0.0.1:%d%s", port.ContainerPort, asked.Path)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return false
 		}
