@@ -46,6 +46,10 @@ func (a audit) resumed(h *hold) { a.tell("resumption", h) }
 
 // tell tells of each of a hold's locks.
 func (a audit) tell(event string, h *hold, more ...zap.Field) {
+	if len(h.also) == 0 {
+		a.log.Info(event, append(h.fields(), more...)...)
+		return
+	}
 	for _, of := range h.each() {
 		a.log.Info(event, append(of.fields(), more...)...)
 	}
@@ -92,7 +96,7 @@ func (m *member) fields() []zap.Field {
 func (h *hold) fields() []zap.Field {
 	return append(make([]zap.Field, 0, 8),
 		zap.String("caller", h.lease.identity), zap.String("kind", h.kind), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
-		zap.String(leaseWord, h.lease.logID), zap.Stringer("hold", h.key))
+		zap.String(leaseWord, h.lease.logID), zap.String("hold", h.key.String()))
 }
 
 func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Duration, reached int, err error) {

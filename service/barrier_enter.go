@@ -63,7 +63,7 @@ func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrier
 	}
 	e := &entranceRequest{params: params, barrier: b.barrier(params.name)}
 	e.held = newHeld(b.services, on, heldRecipe[*recipes.Entrant, *barrierv1.EnterResponse]{
-		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "at barrier",
+		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "wait at barrier",
 		steps: e, rejoin: first(e.rejoin), early: true, removed: errLockBroken,
 		letGo: func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
 	})

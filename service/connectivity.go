@@ -14,6 +14,9 @@ type connectivity struct {
 	tick      <-chan time.Time // nil unless suspended
 }
 
+// unheard never changes.
+var unheard = &connectivity{}
+
 func newConnectivity(session Session) *connectivity {
 	c := &connectivity{session: session}
 	c.look()

@@ -52,7 +52,7 @@ type heldRecipe[P heldPlace, M any] struct {
 	resource resource   // what the request is about
 	also     []resource // what else, if that is several
 	waits    string     // the kind that its wait counts under; empty for the resource's
-	waitsFor string     // what it waits for, in traces; empty for one that does not wait
+	waitsFor string     // the waiting, in traces; empty for one that does not wait
 	wait     *wait      // its place among those who wait through this sidecar; nil for one that does not
 
 	// again is for places that bear a name: a lease can have a second one only when the first is gone. It says why a second request is
@@ -123,6 +123,9 @@ type line[M any] struct {
 	acknowledged *latch          // closed when the caller has given the request up or said that it does not count on it any more
 	put          put[M]
 
+	// heed has a function called at the end of a context, in a goroutine of its own, unless stop returns true before.
+	heed func(of context.Context, then func()) (stop func() bool)
+
 	lease  *lease     // whose stream it is; nil if the request names one, or gets one
 	id     machine.ID // to the lease's machine; 0 if it gets one there
 	number uint64     // by which the caller knows it on the lease's stream
@@ -148,12 +151,16 @@ func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare fu
 	box := newOutbox(ends, stream.Send)
 	made, err := prepare(request, line[*M]{
 		call: ctx, stream: ctx, over: ends, left: ctx.Done(), acknowledged: newLatch(), put: box.Put, claim: fresh,
+		heed: servedBelow,
 	})
 	if err != nil {
 		return err
 	}
 	return made.serve(func() error { return stream.SendHeader(metadata.MD{}) }, box.Wait)
 }
+
+// servedBelow leaves the end to serve.
+func servedBelow(context.Context, func()) (stop func() bool) { return func() bool { return true } }
 
 // A phase is how far a request has come.
 type phase uint8
@@ -171,11 +178,12 @@ const (
 type held[P heldPlace, M any] struct {
 	line[M]
 
-	recipe   heldRecipe[P, M]
-	services *Services
-	caller   caller.Caller
-	began    time.Time
-	ends     atomic.Pointer[func() bool] // has the end of over not be heeded
+	recipe    heldRecipe[P, M]
+	services  *Services
+	caller    caller.Caller
+	began     time.Time
+	ends      atomic.Pointer[func() bool] // has the end of over not be heeded
+	resources []resource                  // what the request is about
 
 	inbox
 	phase phase
@@ -210,7 +218,7 @@ type held[P heldPlace, M any] struct {
 
 func newHeld[P heldPlace, M any](services *Services, on line[M], recipe heldRecipe[P, M]) *held[P, M] {
 	made := &held[P, M]{
-		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(),
+		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(), resources: recipe.all(),
 		waited: func(bool) {}, unbound: stopsNothing, forget: stopsNothing, stopRest: func() {}, forgetGone: func() {},
 	}
 	made.inbox.to = made
@@ -239,7 +247,7 @@ func (s *held[P, M]) serve(header func() error, sent func()) error {
 		sent()
 	})
 	s.begin(func(err error) { end <- err })
-	holds, connectivity := s.holds, &connectivity{}
+	over, holds, connectivity := s.over.Done(), s.holds, unheard
 	var stops <-chan struct{}
 	if s.lease != nil {
 		stops = s.lease.drain.notice
@@ -249,6 +257,9 @@ func (s *held[P, M]) serve(header func() error, sent func()) error {
 		select {
 		case err := <-end:
 			return err
+		case <-over:
+			over = nil
+			s.do(s.isOver)
 		case <-stops:
 			stops = nil
 			s.stopping()

@@ -27,7 +27,7 @@ func (s *held[P, M]) settle(why error) {
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
 	} else {
-		s.lease.drop(s.recipe.all()...)
+		s.lease.drop(s.resources...)
 	}
 	if s.single { // the lease is this stream's alone, and ends before the status too
 		s.lease.end(endOfLease(why))

@@ -54,7 +54,7 @@ func (s *held[P, M]) beginHold(made *hold) (id string) {
 	s.lease.drive.step(machine.Event{Kind: machine.Granted, Of: s.id, Token: made.token})
 	s.services.held.enter(math.MaxInt)
 	s.services.options.Events.HoldBegun()
-	s.lease.has(s.recipe.all(), made.token)
+	s.lease.has(s.resources, made.token)
 	if s.claim.held() && s.claim.token == made.token {
 		made.key = digestOf(s.claim.holdID)
 		if _, ok := s.services.holds.enterAs(s.claim.holdID, s.lease.identity, made); ok {

@@ -22,7 +22,7 @@ func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
 		if err == nil {
 			s.lease.heedDrain()
-			s.lease.begin(s.recipe.all(), s.left)
+			s.lease.begin(s.resources, s.left)
 			s.id, s.forget = s.lease.drive.begin(s.caller, false), s.over.endWith(s.lease)
 			s.stands = true
 		}
@@ -39,7 +39,7 @@ func (s *held[P, M]) takeLease(ctx context.Context) (err error) {
 
 // stand has the request stand on the lease, once what it is about is free there. Until leaving is given it is not.
 func (s *held[P, M]) stand() (leaving *recipes.Signal, err error) {
-	err = s.lease.enter(s.recipe.all(), s.left, s.recipe.asks)
+	err = s.lease.enter(s.resources, s.left, s.recipe.asks)
 	if errors.Is(err, errAlreadyContending) && s.recipe.again != nil {
 		leaving = s.lease.leaving(s.recipe.resource)
 		return leaving, s.recipe.again(leaving != nil)

@@ -16,7 +16,7 @@ func (s *held[P, M]) begin(ended func(err error)) {
 	s.tells = ended
 	err := contained(s.start)
 	isOver := func() { s.do(s.isOver) }
-	heed := context.AfterFunc(s.over.ctx, isOver)
+	heed := s.heed(s.over.ctx, isOver)
 	s.ends.Store(&heed)
 	if s.bound() {
 		s.unbound = context.AfterFunc(s.waits, isOver)
@@ -55,7 +55,7 @@ func (s *held[P, M]) beginWait() {
 	if s.recipe.wait == nil {
 		return
 	}
-	ctx, span := tracerOf(s.call).Start(s.waits, "wait "+s.recipe.waitsFor)
+	ctx, span := tracerOf(s.call).Start(s.waits, s.recipe.waitsFor)
 	s.waits = ctx
 	s.services.options.Events.WaitBegun(s.kind())
 	s.waited = func(granted bool) {

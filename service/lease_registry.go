@@ -36,7 +36,7 @@ type lease struct {
 	drive driver        // who may count on it, and on what stands on it
 	over  over          // ended by end, with the reason
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
-	freed chan struct{} // closed when nothing stands on the lease any more, though the disk keeps its session from being closed
+	freed chan struct{} // closed when nothing stands on the lease any more, though the disk keeps its session from being closed; nil without note
 	leave []func() bool // of what ends it: the session, the drain
 
 	mu        sync.Mutex
@@ -98,7 +98,7 @@ func (l *lease) resumable() bool { return l.note != nil && !l.note.abandoned }
 func (l *lease) mayReturn(by *note, handOver bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note = by
+	l.note, l.freed = by, make(chan struct{})
 	if handOver && l.resumable() {
 		l.drain = newDrain() // which never begins
 	}
@@ -203,7 +203,7 @@ func (l *leases) beginWith(
 	}
 	made := &lease{
 		identity: from.Identity, about: about, session: session, opened: opened, drain: l.drain,
-		over: newOver(context.Background()), gone: make(chan struct{}), freed: make(chan struct{}), resources: map[resource]*possession{},
+		over: newOver(context.Background()), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(), drive: driver{began: time.Now(), session: session.Key().ID},
 	}
 	made.heedSession()

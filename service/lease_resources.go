@@ -35,7 +35,7 @@ type possession struct {
 	left    <-chan struct{} // closed when the caller has ended the stream
 	yielded bool            // the stream is over
 	asks    bool            // its caller asks to be told if it waits for it in a circle
-	gone    *recipes.Signal // given when it is dropped
+	gone    *recipes.Signal // given when it is dropped; nil until a request waits for that
 }
 
 // enter has one more stream stand on the lease, for the sake of resources that it does not have or wait for yet. left is
@@ -64,7 +64,7 @@ func (l *lease) begin(all []resource, left <-chan struct{}) {
 
 func (l *lease) beginLocked(all []resource, left <-chan struct{}, asks bool) {
 	for _, of := range all {
-		l.resources[of] = &possession{since: time.Now(), left: left, asks: asks, gone: &recipes.Signal{}}
+		l.resources[of] = &possession{since: time.Now(), left: left, asks: asks}
 	}
 	l.streams.enter(math.MaxInt)
 	l.places.enter(math.MaxInt)
@@ -97,6 +97,9 @@ func (l *lease) leaving(of resource) *recipes.Signal {
 	case found == nil:
 		return recipes.Given()
 	case found.yielded, isClosed(found.left):
+		if found.gone == nil {
+			found.gone = &recipes.Signal{}
+		}
 		return found.gone
 	}
 	return nil
@@ -107,7 +110,7 @@ func (l *lease) drop(all ...resource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, of := range all {
-		if found := l.resources[of]; found != nil {
+		if found := l.resources[of]; found != nil && found.gone != nil {
 			found.gone.Give()
 		}
 		delete(l.resources, of)

@@ -85,7 +85,7 @@ func lineOf[M any](call context.Context, of *started) line[M] {
 				return of.event(event), ok
 			})
 		},
-		lease: of.lease, id: of.life, number: of.id, claim: of.claim,
+		heed: context.AfterFunc, lease: of.lease, id: of.life, number: of.id, claim: of.claim,
 	}
 }
 

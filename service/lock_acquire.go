@@ -104,7 +104,7 @@ func takeLock[M any](services *Services, on line[M], params acquireParams, lock 
 	lock.Delay = params.delay
 	a := &lockRequest[M]{params: params, lock: lock, words: words}
 	recipe := heldRecipe[*recipes.Place, M]{
-		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "for the lock",
+		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "wait for the lock",
 		steps: a, rejoin: first(lock.Rejoin), removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 		asks: params.detectDeadlock,
 	}

@@ -50,7 +50,7 @@ func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeR
 		params.wait = nil
 	}
 	d.held = newHeld(q.services, on, heldRecipe[*recipes.Delivery, *queuev1.TakeResponse]{
-		heldParams: params, heldWords: takeWords, resource: of, wait: waits, waitsFor: "for an item", again: d.again,
+		heldParams: params, heldWords: takeWords, resource: of, wait: waits, waitsFor: "wait for an item", again: d.again,
 		steps: d, removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
 	})
 	return d.held, nil

@@ -18,5 +18,7 @@ func tracerOf(ctx context.Context) trace.Tracer {
 
 // tellGrant notes in the span of a call that it was granted the lock.
 func tellGrant(ctx context.Context, token int64) {
-	trace.SpanFromContext(ctx).AddEvent("granted", trace.WithAttributes(attribute.Int64(tokenAttribute, token)))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.AddEvent("granted", trace.WithAttributes(attribute.Int64(tokenAttribute, token)))
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,27 +13,27 @@ import (
 )
 
 // A composition is docker-compose.yaml, as far as it is tested here.
-type composition struct {
-	Services map[string]struct {
-		Command     []string
-		Environment map[string]string
-		DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
-		Healthcheck struct{ Test string }
-	}
+type composition struct{ Services map[string]composed }
+
+type composed struct {
+	Command     []string
+	Environment map[string]string
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	Healthcheck struct{ Test string }
 }
 
-// composed is docker-compose.yaml and the settings that its sidecar runs with.
-func composed(t *testing.T) (composition, *settings) {
+// compose reads docker-compose.yaml and the settings that its sidecar runs with.
+func compose(t *testing.T) (composition, *settings) {
 	t.Helper()
 	text, err := os.ReadFile("../../docker-compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compose composition
-	if err := yaml.Unmarshal(text, &compose); err != nil {
+	var all composition
+	if err := yaml.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	sidecar := compose.Services["sidecar"]
+	sidecar := all.Services["sidecar"]
 	if len(sidecar.Command) == 0 || sidecar.Command[0] != "serve" {
 		t.Fatalf("the sidecar's command is %q", sidecar.Command)
 	}
@@ -40,15 +41,15 @@ func composed(t *testing.T) (composition, *settings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compose, s
+	return all, s
 }
 
 func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
 	t.Parallel()
-	compose, s := composed(t)
+	all, s := compose(t)
 	known := map[string]bool{}
 	s.flags().VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
-	for name := range compose.Services["sidecar"].Environment {
+	for name := range all.Services["sidecar"].Environment {
 		if !known[name] {
 			t.Errorf("%s is no setting", name)
 		}
@@ -57,13 +58,14 @@ func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
 
 func TestTheSidecarOfTheComposeFileKnowsItsEnsemble(t *testing.T) {
 	t.Parallel()
-	compose, s := composed(t)
-	sidecar := compose.Services["sidecar"]
-	delete(compose.Services, "sidecar")
-	if len(s.ensemble.Servers) != len(compose.Services) {
-		t.Errorf("%d servers, and the sidecar knows %v", len(compose.Services), s.ensemble.Servers)
+	all, s := compose(t)
+	sidecar := all.Services["sidecar"]
+	servers := maps.Clone(all.Services)
+	maps.DeleteFunc(servers, func(_ string, of composed) bool { return of.Environment["ZOO_MY_ID"] == "" })
+	if len(s.ensemble.Servers) != len(servers) {
+		t.Errorf("%d servers, and the sidecar knows %v", len(servers), s.ensemble.Servers)
 	}
-	for name, server := range compose.Services {
+	for name, server := range servers {
 		if !slices.Contains(s.ensemble.Servers, name+":2181") {
 			t.Errorf("the sidecar does not know %s", name)
 		}
