@@ -252,12 +252,6 @@ var planned = []Mutant{
 		}},
 	},
 	{
-		ID: "U4", Bug: "a request whose lease ends as it is granted holds for ever",
-		Catchers: []Catcher{{
-			Package: "service", Test: "TestALeaseThatIsClosedAsItsLockIsGrantedEndsTheLock", Complaint: `want "1 ended 10 LEASE_CLOSED"`,
-		}},
-	},
-	{
 		ID: "U5", Bug: "a caller that waits is told no more how it stands than what wakes it for its turn",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAWaitingCallerIsToldItsPositionThoughTheOneBeforeItStays", Complaint: `want "queued 2"`,
