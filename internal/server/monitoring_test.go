@@ -150,10 +150,12 @@ func TestProbesOverGRPCThatDoNotComeKeepNoProbeOut(t *testing.T) {
 	defer stop()
 	for range 3 * most {
 		begun := make(chan struct{})
+		begin := sync.OnceFunc(func() { close(begun) })
 		all.Go(func() {
+			defer begin() // its connection may have made room for another before
 			client := overHTTP2()
 			defer client.CloseIdleConnections()
-			_ = asks(ctx, client, p.scraped(), sync.OnceFunc(func() { close(begun) })) // it ends in any way
+			_ = asks(ctx, client, p.scraped(), begin) // it ends in any way
 		})
 		<-begun
 	}
