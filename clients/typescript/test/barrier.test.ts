@@ -1,7 +1,7 @@
 /** Barriers, and entries of double barriers. */
 
 import assert from "node:assert/strict";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 
 import {
   AlreadyContendingError,
@@ -14,17 +14,7 @@ import {
   SidekeeperError,
   WaitTimeoutError,
 } from "../src/index.js";
-import { PATIENT, Sidecar, until } from "./sidecar.js";
-
-async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
-  const sidecar = await Sidecar.start();
-  const client = new Client({ address: sidecar.address });
-  t.after(async () => {
-    client.close();
-    await sidecar.end();
-  });
-  return { sidecar, client };
-}
+import { PATIENT, connected, until } from "./sidecar.js";
 
 /** A promise, and whether it has settled. */
 class Watched<T> {

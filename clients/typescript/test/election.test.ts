@@ -1,31 +1,20 @@
 /** Elections. */
 
 import assert from "node:assert/strict";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 
 import { Observer } from "../src/election.js";
 import type { WatchResponse } from "../src/gen/sidekeeper/election/v1/election.js";
 import {
   AlreadyContendingError,
   CandidateNotFoundError,
-  Client,
   GuardLostError,
   type Leader,
   LockHeldError,
   LostError,
   type YieldRequest,
 } from "../src/index.js";
-import { PATIENT, Sidecar, until } from "./sidecar.js";
-
-async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
-  const sidecar = await Sidecar.start();
-  const client = new Client({ address: sidecar.address });
-  t.after(async () => {
-    client.close();
-    await sidecar.end();
-  });
-  return { sidecar, client };
-}
+import { PATIENT, connected, until } from "./sidecar.js";
 
 void test("candidates lead one after the other", async (t) => {
   const { client } = await connected(t);

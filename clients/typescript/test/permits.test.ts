@@ -1,11 +1,10 @@
 /** Permits of semaphores. */
 
 import assert from "node:assert/strict";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 
 import {
   AlreadyContendingError,
-  Client,
   LostError,
   type Revocation,
   SemaphoreExistsError,
@@ -13,17 +12,7 @@ import {
   SemaphoreNotFoundError,
   TooManyPermitsError,
 } from "../src/index.js";
-import { PATIENT, Sidecar, until } from "./sidecar.js";
-
-async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
-  const sidecar = await Sidecar.start();
-  const client = new Client({ address: sidecar.address });
-  t.after(async () => {
-    client.close();
-    await sidecar.end();
-  });
-  return { sidecar, client };
-}
+import { PATIENT, connected, until } from "./sidecar.js";
 
 void test("permits are held up to the limit", async (t) => {
   const { client } = await connected(t);

@@ -1,7 +1,7 @@
 /** Several locks at once. */
 
 import assert from "node:assert/strict";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 
 import { credentials } from "@grpc/grpc-js";
 
@@ -19,19 +19,9 @@ import {
   type WantedLock,
   tickets,
 } from "../src/index.js";
-import { PATIENT, Sidecar, until } from "./sidecar.js";
+import { PATIENT, connected, until } from "./sidecar.js";
 
 const ACCOUNTS: readonly (string | WantedLock)[] = ["accounts/7", { name: "accounts/9", mode: "read" }];
-
-async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
-  const sidecar = await Sidecar.start();
-  const client = new Client({ address: sidecar.address });
-  t.after(async () => {
-    client.close();
-    await sidecar.end();
-  });
-  return { sidecar, client };
-}
 
 void test("several locks are one hold", async (t) => {
   const { client } = await connected(t);
