@@ -135,7 +135,7 @@ func TestAnUpdateOfARemovedMemberChangesNobody(t *testing.T) {
 	})
 }
 
-// awaitFree returns when nobody has the name "a".
+// awaitFree returns when the group has no member of the name.
 func awaitFree(ctx context.Context, reader *standin.Reader, name string) error {
 	for {
 		changed, err := shop.WatchFree(ctx, reader, name)
