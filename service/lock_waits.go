@@ -131,8 +131,8 @@ func (c circleWatch) left() time.Duration {
 	return max(time.Millisecond, time.Until(c.next))
 }
 
-// lookForCircle refuses a caller that has closed a circle which has been seen twice, if it has asked for that. No other request stands on a lease
-// of its own, so none can wait for it in a circle.
+// lookForCircle refuses a caller that has closed a circle which has been seen twice, if it has asked for that. No other request stands on
+// a lease of its own, so none can wait for it in a circle.
 func (a *lockRequest[M]) lookForCircle(ctx context.Context) error {
 	if !a.params.detectDeadlock || a.single || time.Now().Before(a.circle.next) {
 		return nil
