@@ -271,7 +271,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 
 // run begins a request. The goroutines that bring its events go on with it, until its place is gone.
 func (s *started) run(of heldCall) {
-	admission, err := caller.AdmitterOf(s.ctx).Begin(caller.Within(s.over.ctx), of.method, of.request, s.claim != fresh)
+	admission, err := caller.AdmitterOf(s.ctx).Begin(s.over.ctx, of.method, of.request, s.claim != fresh)
 	if err != nil {
 		s.end(err)
 		return

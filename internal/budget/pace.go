@@ -39,19 +39,22 @@ func (a *account) spend(of Cost) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	var taken []*rate.Reservation
 	for i, limit := range paced {
 		most := a.budget.Limits.Of(a.identity, limit)
 		if of[i] == 0 || most == 0 {
+			of[i] = 0
 			continue
 		}
-		place := a.limiter(i, most).ReserveN(now, min(of[i], a.spent[i].Burst()))
-		taken = append(taken, place)
-		if wait := place.DelayFrom(now); wait > 0 {
-			for _, place := range taken {
-				place.CancelAt(now)
-			}
+		limiter := a.limiter(i, most)
+		of[i] = min(of[i], limiter.Burst())
+		lacks := float64(of[i]) - limiter.TokensAt(now)
+		if wait := time.Duration(lacks / float64(most) * float64(time.Second)); wait > 0 {
 			return service.QuotaExceeded(limit.String(), most, a.identity, wait)
+		}
+	}
+	for i := range of {
+		if of[i] > 0 {
+			a.spent[i].AllowN(now, of[i])
 		}
 	}
 	return nil

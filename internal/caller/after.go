@@ -27,9 +27,6 @@ func (l *laterList) run() {
 	l.functions = nil // a context may be remembered for longer
 }
 
-// Within is the context of a call that comes inside of another one's stream.
-func Within(ctx context.Context) context.Context { return numbered(ctx, CallOf(ctx).number) }
-
 // StatsHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine
 // that ran the handler, after WriteStatus.
 type StatsHandler struct {

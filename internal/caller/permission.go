@@ -47,6 +47,31 @@ func WithPermission(ctx context.Context, permission *Permission) context.Context
 	return context.WithValue(ctx, permissionKey{}, permission)
 }
 
+// An inner is the context of a call that comes inside of another one's stream: one value for all that the call has of its own.
+type inner struct {
+	context.Context //nolint:containedctx // it is one
+
+	call       Call
+	permission Permission
+}
+
+// Within is the context of a call that comes inside of another one's stream, with the number of that, and what withdraws its permission.
+func Within(ctx context.Context) (context.Context, *Permission) {
+	of := &inner{Context: ctx, call: Call{number: CallOf(ctx).number}}
+	return of, &of.permission
+}
+
+// Value implements context.Context.
+func (i *inner) Value(key any) any {
+	switch key {
+	case callKey{}:
+		return &i.call
+	case permissionKey{}:
+		return &i.permission
+	}
+	return i.Context.Value(key)
+}
+
 // PermissionOf is the permission of the stream that ctx belongs to; nil if it has none.
 func PermissionOf(ctx context.Context) *Permission {
 	permission, _ := ctx.Value(permissionKey{}).(*Permission)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
@@ -61,7 +60,7 @@ type admission struct {
 	entered    bool               // whether it counts as a stream
 	judged     bool               // whether a request has come
 	passed     bool               // whether one was let in
-	last       attempt            // of a stream
+	last       attempt            // what its newest request asked for
 
 	inner  bool       // whether it came inside of another one's stream: it has a session already
 	span   trace.Span // its own, then; nil for others, whose span is begun before
@@ -79,10 +78,10 @@ func (a *admissions) open(ctx context.Context, method, kind string) *admission {
 
 // Begin implements caller.Admitter.
 func (a *admissions) Begin(ctx context.Context, method string, request any, goesOn bool) (caller.Admission, error) {
-	tracer := trace.SpanFromContext(ctx).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server")
-	ctx, span := tracer.Start(ctx, strings.TrimPrefix(method, "/"))
+	ctx, permission := caller.Within(ctx)
+	ctx, span := innerSpan(ctx, method)
 	call := a.open(ctx, method, serverStream)
-	call.inner, call.goesOn, call.span = true, goesOn, span
+	call.inner, call.goesOn, call.span, call.permission = true, goesOn, span, permission
 	err := call.enter()
 	if err == nil {
 		err = call.judge(request)
@@ -106,8 +105,11 @@ func (c *admission) enter() (err error) {
 	if err := c.slot.BeginStream(c.mostStreams); err != nil {
 		return err
 	}
-	c.entered, c.permission = true, new(caller.Permission)
-	c.ctx = caller.WithPermission(c.ctx, c.permission)
+	c.entered = true
+	if !c.inner {
+		c.permission = new(caller.Permission)
+		c.ctx = caller.WithPermission(c.ctx, c.permission)
+	}
 	if c.kind == bidiStream {
 		c.ctx = caller.WithAdmitter(c.ctx, c.admissions)
 	}
@@ -126,11 +128,9 @@ func (c *admission) judge(request any) (err error) {
 	c.received.Inc()
 	tellNames(c.ctx, c.method, request)
 	asked := questionOf(c.from, c.method, request)
-	if c.kind != unaryCall {
-		c.last = attemptOf(c.method, request)
-		if c.authorizer.policy != nil {
-			c.authorizer.open.enter(c, asked)
-		}
+	c.last = attemptOf(c.method, request, asked.names)
+	if c.kind != unaryCall && c.authorizer.policy != nil {
+		c.authorizer.open.enter(c, asked)
 	}
 	if err := c.authorizer.judge(asked); err != nil {
 		return err
@@ -171,7 +171,10 @@ func (c *admission) End(err error) error {
 	if c.entered || c.passed {
 		c.slot.Withdrawn(c.ctx)
 	}
-	c.denials.answered(c.from, c.attempted, err)
+	if !c.judged {
+		c.last = attemptOf(c.method, nil, nil)
+	}
+	c.denials.answered(c.from, c.last, err)
 	err = c.answer(err)
 	code := status.Code(err)
 	c.handled.WithLabelValues(code.String()).Inc()
@@ -183,14 +186,6 @@ func (c *admission) End(err error) error {
 		c.span.End()
 	}
 	return err
-}
-
-// attempted is what the call asked for.
-func (c *admission) attempted() attempt {
-	if c.kind != unaryCall && c.judged {
-		return c.last
-	}
-	return attemptOf(c.method, c.request)
 }
 
 // answer makes what a handler returned into a status, with its reason beside it, and counts it.

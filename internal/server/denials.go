@@ -8,7 +8,6 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/budget"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -24,21 +23,26 @@ type attempt struct {
 	names  []string
 }
 
-func attemptOf(method string, request any) attempt {
-	made := attempt{action: actionOf(method, request).Name}
-	names := methods.Of(method).NamesIn(request)
+// attemptOf is what a request asked for that is about names.
+func attemptOf(method string, request any, names []string) attempt {
+	made := attempt{action: actionOf(method, request).Name, names: names}
+	if len(names) <= mostDeniedNames && !slices.ContainsFunc(names, isTooLong) {
+		return made
+	}
+	made.names = nil
 	for _, name := range names[:min(len(names), mostDeniedNames)] {
 		made.names = append(made.names, strings.Clone(name[:min(len(name), longestDeniedName)]))
 	}
 	return made
 }
 
+func isTooLong(name string) bool { return len(name) > longestDeniedName }
+
 // answered tells of a call that was denied.
-func (d denials) answered(by caller.Caller, attempted func() attempt, err error) {
+func (d denials) answered(by caller.Caller, made attempt, err error) {
 	if err == nil || !slices.Contains(deniedReasons, service.ReasonOf(err)) {
 		return
 	}
-	made := attempted()
 	d.denied(by, made.action, made.names, service.ReasonOf(err))
 }
 

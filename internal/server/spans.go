@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -28,6 +29,15 @@ func tellNames(ctx context.Context, method string, request any) {
 	if about := methods.Of(method).NamesIn(request); about != nil {
 		span.SetAttributes(attribute.StringSlice(namesAttribute, about[:min(len(about), mostNames)]))
 	}
+}
+
+// innerSpan begins a span of its own for a call that comes inside of another one's stream; nil where that is not traced.
+func innerSpan(ctx context.Context, method string) (context.Context, trace.Span) {
+	of := trace.SpanFromContext(ctx)
+	if !of.SpanContext().IsValid() {
+		return ctx, nil
+	}
+	return of.TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server").Start(ctx, strings.TrimPrefix(method, "/"))
 }
 
 // tracedAs is what a line of the log says of the trace that its call belongs to.

@@ -159,23 +159,26 @@ func wake(of chan<- struct{}) {
 
 func (s *Sink) run() {
 	defer close(s.done)
-	var next <-chan time.Time
+	next, runs := time.NewTimer(Delay), false
+	next.Stop()
+	defer next.Stop()
 	for {
 		select {
 		case <-s.waits:
-			if next == nil {
-				next = time.After(Delay)
+			if !runs {
+				next.Reset(Delay)
+				runs = true
 			}
 			continue
 		case <-s.due:
-		case <-next:
+		case <-next.C:
 		case <-s.closes:
 			s.write(true)
 			return
 		}
-		next = nil
-		if !s.write(false) {
-			next = time.After(again)
+		next.Stop()
+		if runs = !s.write(false); runs {
+			next.Reset(again)
 		}
 	}
 }
