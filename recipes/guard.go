@@ -73,7 +73,7 @@ func Unguarded(err error, guards int) error {
 }
 
 // Guard is the hold as a guard.
-func (h *Hold) Guard() Guard { return Guard{h.place.path(), h.Token} }
+func (h *Hold) Guard() Guard { return Guard{h.place.path, h.Token} }
 
 // neverAgain finds a uuid that was drawn for one node alone, as our places, Curator's and go-zookeeper's have it. A lock of kazoo's has one for
 // all that it ever makes, whose numbers begin anew with the directory.

@@ -76,6 +76,7 @@ type Place struct {
 	lock    Lock
 	session Session
 	own     child
+	path    string // of its node
 	about   About
 	made    Enqueued
 	leaving atomic.Bool
@@ -123,7 +124,7 @@ func (l Lock) placed(ctx context.Context, session Session, about About, made Enq
 			session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
 		}
 	}()
-	place = &Place{lock: l, session: session, about: about, made: made, delayed: delayed{own: l.Delay}}
+	place = &Place{lock: l, session: session, about: about, path: l.Path + "/" + made.Name, made: made, delayed: delayed{own: l.Delay}}
 	var ok bool
 	if place.own, ok = l.parse(made.Name); !ok {
 		session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
@@ -148,14 +149,14 @@ func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, e
 		return nil, err
 	}
 	made := Enqueued{Name: name, Gone: gone}
-	return &Place{lock: l, session: session, about: about, own: own, made: made, delayed: delayed{own: l.Delay}}, nil
+	return &Place{lock: l, session: session, about: about, own: own, path: standing.Path, made: made, delayed: delayed{own: l.Delay}}, nil
 }
 
 // Leave gives the place up, held or not, and returns when its node or the session is gone. It cannot be
 // cancelled, since it is done for callers that have gone themselves. Later calls wait for the first.
 func (p *Place) Leave(ctx context.Context) {
 	if p.leaving.CompareAndSwap(false, true) {
-		p.session.Dequeue(ctx, p.path())
+		p.session.Dequeue(ctx, p.path)
 		p.left.Give()
 	}
 	<-p.left.Done()
@@ -167,7 +168,7 @@ func (p *Place) LeaveThen(ctx context.Context, then func()) {
 		p.left.Then(then)
 		return
 	}
-	p.session.DequeueThen(ctx, p.path(), func() {
+	p.session.DequeueThen(ctx, p.path, func() {
 		p.left.Give()
 		then()
 	})
@@ -214,12 +215,12 @@ func (p *Place) Grant(ctx context.Context) (hold *Hold, _ error) {
 
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
 func (p *Place) watchOwn(ctx context.Context) (Node, *Signal, error) {
-	own, changed, seen, err := p.session.WatchOwn(ctx, p.path())
+	own, changed, seen, err := p.session.WatchOwn(ctx, p.path)
 	if errors.Is(err, ErrNoNode) && !p.seen { // perhaps the reader has not heard of it yet
 		if err := p.session.CatchUp(ctx); err != nil {
 			return Node{}, nil, err
 		}
-		own, changed, seen, err = p.session.WatchOwn(ctx, p.path())
+		own, changed, seen, err = p.session.WatchOwn(ctx, p.path)
 	}
 	switch {
 	case errors.Is(err, ErrNoNode):
@@ -246,7 +247,7 @@ func (p *Place) restore(ctx context.Context, own Node) (Node, *Signal, error) {
 	if asked := revocationIn(own.Data); asked.Asked {
 		data = asked.mark(data)
 	}
-	_, err := p.session.Update(ctx, p.path(), data, own.Version)
+	_, err := p.session.Update(ctx, p.path, data, own.Version)
 	if err != nil && !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
 		return Node{}, nil, err
 	}
@@ -258,9 +259,7 @@ func (p *Place) restore(ctx context.Context, own Node) (Node, *Signal, error) {
 
 // Disregard says that nobody counts on the place any more, though it is kept for a while: whoever asks for its end then, and is
 // not heard, ends nothing else.
-func (p *Place) Disregard() { p.session.Disregard(p.path()) }
-
-func (p *Place) path() string { return p.lock.child(p.own) }
+func (p *Place) Disregard() { p.session.Disregard(p.path) }
 
 // child is the path of a contender's node.
 func (l Lock) child(c child) string { return l.Path + "/" + c.name }

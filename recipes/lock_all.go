@@ -57,7 +57,7 @@ func JoinAll(ctx context.Context, session Session, wanted []Wanted, about About)
 			strange = fmt.Errorf("place %q has no sequence number", made[i].Name)
 			own.name = made[i].Name // by which it is left
 		}
-		joined.add(&Place{lock: of.Lock, session: session, about: about, own: own, made: made[i]})
+		joined.add(&Place{lock: of.Lock, session: session, about: about, own: own, path: of.Lock.child(own), made: made[i]})
 	}
 	if strange != nil {
 		joined.Leave(ctx)

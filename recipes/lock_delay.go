@@ -251,7 +251,7 @@ func (p *Place) say(ctx context.Context, store Store, before delayState) error {
 		return nil
 	}
 	p.delayed.written = now.delay > 0
-	guarded := Guarded(store, []Guard{{p.path(), p.delayed.token}})
+	guarded := Guarded(store, []Guard{{p.path, p.delayed.token}})
 	_, err := guarded.Commit(ctx, Set(p.lock.Path, now.encode(), -1))
 	return err
 }
@@ -269,7 +269,7 @@ func orGone(err error) error {
 func (p *Place) LetGo(ctx context.Context, store Store) {
 	if p.delayed.written {
 		free := delayState{token: p.delayed.token, kept: p.delayed.kept}
-		_, _ = store.Commit(context.WithoutCancel(ctx), Delete(p.path(), -1), Set(p.lock.Path, free.encode(), -1))
+		_, _ = store.Commit(context.WithoutCancel(ctx), Delete(p.path, -1), Set(p.lock.Path, free.encode(), -1))
 	}
 }
 

@@ -19,7 +19,7 @@ type Hold struct {
 // tellGranted tells that the place is held; nothing of none.
 func (h *Hold) tellGranted() {
 	if h != nil && trace.Told() {
-		trace.Tell(trace.Step{Kind: trace.Granted, Place: h.place.path(), Token: h.Token})
+		trace.Tell(trace.Step{Kind: trace.Granted, Place: h.place.path, Token: h.Token})
 	}
 }
 

@@ -202,7 +202,7 @@ func (d *Delivery) read(ctx context.Context) error {
 // lost, it is delivered all the same. An item that others have removed or changed meanwhile is looked at anew.
 func (d *Delivery) count(ctx context.Context) error {
 	set := Set(d.queue.item(d.item), d.node.Data, d.node.Version)
-	_, err := Guarded(d.store, []Guard{{Path: d.own.path()}}).Commit(ctx, set)
+	_, err := Guarded(d.store, []Guard{{Path: d.own.path}}).Commit(ctx, set)
 	switch {
 	case errors.Is(err, ErrUnreachable):
 		return err
@@ -222,7 +222,7 @@ func (d *Delivery) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 }
 
 // Guard is the delivery as a guard.
-func (d *Delivery) Guard() Guard { return Guard{d.own.path(), d.Token} }
+func (d *Delivery) Guard() Guard { return Guard{d.own.path, d.Token} }
 
 // Done removes the item, while the delivery stands. ErrGuardLost if it does not; ErrOutcomeUnknown if a reply was lost, and asking again is
 // safe.

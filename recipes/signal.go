@@ -7,10 +7,10 @@ import (
 
 // A Signal is given once, and stays given. Its zero value was not given yet; one that is nil never is.
 type Signal struct {
-	mu    sync.Mutex
-	given bool
-	done  chan struct{} // made for those who ask for it
-	then  []*func()
+	mu     sync.Mutex
+	given  bool
+	done   chan struct{} // made for those who ask for it
+	newest *Sequel       // of those that are not dropped
 }
 
 // Given returns a signal that was given.
@@ -27,10 +27,10 @@ func (s *Signal) Give() {
 	if s.done != nil {
 		close(s.done)
 	}
-	for _, each := range s.then {
-		go (*each)()
+	for each := s.newest; each != nil; each = each.older {
+		go each.then()
 	}
-	s.then = nil
+	s.newest = nil
 }
 
 // IsGiven says whether the signal was given.
@@ -69,36 +69,54 @@ func (s *Signal) Await(ctx context.Context) error {
 	}
 }
 
-// Then has f called in a goroutine of its own when the signal is given, at once if it was, unless stop is called before. Until then it costs no
-// goroutine.
-func (s *Signal) Then(f func()) (stop func()) {
+// A Sequel is what follows when a signal is given. Of nil nothing does.
+type Sequel struct {
+	of           *Signal
+	then         func()
+	newer, older *Sequel
+}
+
+// Then has f called in a goroutine of its own when the signal is given, at once if it was, unless the sequel is dropped before. Until then it
+// costs no goroutine.
+func (s *Signal) Then(f func()) *Sequel {
 	if s == nil {
-		return func() {}
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.given {
 		go f()
-		return func() {}
+		return nil
 	}
-	added := &f
-	s.then = append(s.then, added)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for i, each := range s.then {
-			if each == added {
-				s.then[i] = s.then[len(s.then)-1]
-				s.then[len(s.then)-1] = nil
-				s.then = s.then[:len(s.then)-1]
-				return
-			}
-		}
+	added := &Sequel{of: s, then: f, older: s.newest}
+	if s.newest != nil {
+		s.newest.newer = added
 	}
+	s.newest = added
+	return added
+}
+
+// Drop has nothing follow any more.
+func (q *Sequel) Drop() {
+	if q == nil {
+		return
+	}
+	q.of.mu.Lock()
+	defer q.of.mu.Unlock()
+	switch {
+	case q.newer != nil:
+		q.newer.older = q.older
+	case q.of.newest == q:
+		q.of.newest = q.older
+	}
+	if q.older != nil {
+		q.older.newer = q.newer
+	}
+	q.newer, q.older = nil, nil
 }
 
 // An either is what one who waits for several signals waits for.
-type either struct{ forget func() }
+type either struct{ sequels []*Sequel }
 
 // of is given when one of the signals is, until it is asked for others or dropped.
 func (e *either) of(signals ...*Signal) *Signal {
@@ -107,16 +125,10 @@ func (e *either) of(signals ...*Signal) *Signal {
 		return signals[0]
 	}
 	first := &Signal{}
-	var stops []func()
 	for _, each := range signals {
-		stops = append(stops, each.Then(first.Give))
+		e.sequels = append(e.sequels, each.Then(first.Give))
 		if each.IsGiven() {
 			first.Give()
-		}
-	}
-	e.forget = func() {
-		for _, stop := range stops {
-			stop()
 		}
 	}
 	return first
@@ -124,8 +136,8 @@ func (e *either) of(signals ...*Signal) *Signal {
 
 // drop has nothing wait any more.
 func (e *either) drop() {
-	if e.forget != nil {
-		e.forget()
-		e.forget = nil
+	for _, each := range e.sequels {
+		each.Drop()
 	}
+	e.sequels = nil
 }

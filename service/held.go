@@ -102,9 +102,6 @@ type promptPlace interface {
 	LeaveThen(ctx context.Context, then func())
 }
 
-// all is what the request is about.
-func (r heldRecipe[P, M]) all() []resource { return append([]resource{r.resource}, r.also...) }
-
 // A heldPlace is what a request has in the ensemble while it waits and holds.
 type heldPlace interface {
 	comparable
@@ -184,6 +181,7 @@ type held[P heldPlace, M any] struct {
 	began     time.Time
 	ends      atomic.Pointer[func() bool] // has the end of over not be heeded
 	resources []resource                  // what the request is about
+	only      [1]resource                 // room for these, if they are one
 
 	inbox
 	phase phase
@@ -197,30 +195,30 @@ type held[P heldPlace, M any] struct {
 	waits       context.Context    //nolint:containedctx // of the waiting
 	stopWaiting context.CancelFunc // ends that, and what was asked in it
 	unbound     func() bool        // has nothing follow when that ends
-	waited      func(granted bool) // called when the waiting is over
+	waited      func(granted bool) // called when the waiting is over; nil if nothing is
 	taking      *call[P]           // the newest attempt to take a place
 	place       P
 
-	begun      bool               // it has begun to hold
-	hold       *hold              // then; nil of what is no hold
-	holds      chan struct{}      // closed then; nil unless the stream that is served here waits for that
-	looks      context.Context    //nolint:containedctx // of the looks at the place
-	stopLooks  context.CancelFunc // of looks
-	stopRest   func()             // has nothing follow that would after a time, or when a signal is given
-	forgetGone func()             // has nothing follow when the place is gone
-	asked      request            // the newest that the caller was told
-	stopTold   bool               // it was told that the sidecar stops
-	grace      *time.Timer        // of it, after which the hold ends; nil if it need not
-	taken      bool               // the place was removed by another hand
+	begun     bool               // it has begun to hold
+	hold      *hold              // then; nil of what is no hold
+	holds     chan struct{}      // closed then; nil unless the stream that is served here waits for that
+	looks     context.Context    //nolint:containedctx // of the looks at the place
+	stopLooks context.CancelFunc // of looks
+	rests     rests              // until what follows next
+	ifGone    *recipes.Sequel    // what follows when the place is gone
+	asked     request            // the newest that the caller was told
+	stopTold  bool               // it was told that the sidecar stops
+	grace     *time.Timer        // of it, after which the hold ends; nil if it need not
+	taken     bool               // the place was removed by another hand
 
 	parting machine.Parting // how the request has ended
 }
 
 func newHeld[P heldPlace, M any](services *Services, on line[M], recipe heldRecipe[P, M]) *held[P, M] {
 	made := &held[P, M]{
-		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(), resources: recipe.all(),
-		waited: func(bool) {}, unbound: stopsNothing, forget: stopsNothing, stopRest: func() {}, forgetGone: func() {},
+		line: on, recipe: recipe, services: services, caller: caller.Of(on.call), began: time.Now(), unbound: stopsNothing, forget: stopsNothing,
 	}
+	made.resources = append(append(made.only[:0], recipe.resource), recipe.also...)
 	made.inbox.to = made
 	return made
 }

@@ -68,10 +68,11 @@ func (s *held[P, M]) beginWait() {
 // endWait says that the wait is over, once.
 func (s *held[P, M]) endWait(granted bool) {
 	s.unbound()
-	s.stopRest()
-	waited := s.waited
-	s.waited = func(bool) {}
-	waited(granted)
+	s.rests.stop()
+	if waited := s.waited; waited != nil {
+		s.waited = nil
+		waited(granted)
+	}
 }
 
 // whyNotWait says why the waiting must end; nil if it need not. The request's own end is known before what depends on it hears of it.
@@ -123,11 +124,11 @@ func (s *held[P, M]) isGranted() {
 	announcement, first := s.recipe.begin(s.call)
 	s.begun, s.phase = true, holding
 	s.claim.settled()
-	s.tell(topicPlace, func() M { return announcement })
+	s.put(topicPlace, func() (M, bool) { return announcement, s.mayTell() })
 	if s.holds != nil {
 		close(s.holds)
 	}
-	s.forgetGone = s.place.Gone().Then(func() { s.do(s.isGone) })
+	s.ifGone = s.place.Gone().Then(func() { s.do(s.isGone) })
 	if why := s.over.why(); why != nil { // since before it has held
 		s.finish(why)
 		return
@@ -226,6 +227,6 @@ func (s *held[P, M]) clean(why error) {
 		s.recipe.wait.leave()
 	}()
 	s.endWait(false)
-	s.forgetGone()
+	s.ifGone.Drop()
 	s.stopGrace()
 }

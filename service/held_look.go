@@ -19,8 +19,7 @@ const firstLook = 25 * time.Millisecond
 
 // lookIn has the place looked at after a time.
 func (s *held[P, M]) lookIn(pause time.Duration) {
-	timer := time.AfterFunc(pause, func() { s.do(s.lookAgain) })
-	s.stopRest = func() { timer.Stop() }
+	s.rests.timer = time.AfterFunc(pause, func() { s.do(s.lookAgain) })
 }
 
 // lookAgain asks what has become of the place.
@@ -28,6 +27,7 @@ func (s *held[P, M]) lookAgain() {
 	if s.phase != holding {
 		return
 	}
+	s.rests.stop()
 	if s.looks == nil {
 		s.looks, s.stopLooks = context.WithCancel(s.over.ctx) //nolint:gosec // finish calls it
 	}
@@ -52,7 +52,7 @@ func (s *held[P, M]) consider(seen nodeState, err error) {
 
 func (s *held[P, M]) see(state nodeState) {
 	if state.changed != nil {
-		s.stopRest = state.changed.Then(func() { s.do(s.lookAgain) })
+		s.rests.signals = append(s.rests.signals, state.changed.Then(func() { s.do(s.lookAgain) }))
 	}
 	if state.act == nil {
 		return

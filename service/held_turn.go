@@ -53,22 +53,32 @@ func (s *held[P, M]) enter() {
 	s.join()
 }
 
+// rests are what a request rests until.
+type rests struct {
+	timer   *time.Timer
+	signals []*recipes.Sequel
+}
+
+func (r *rests) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	for _, each := range r.signals {
+		each.Drop()
+	}
+	*r = rests{}
+}
+
 // rest has something done when a turn says so.
 func (s *held[P, M]) rest(then func(), until turn) {
+	s.rests.stop()
 	var once sync.Once
 	wake := func() { once.Do(func() { s.do(then) }) }
-	stops := make([]func(), 0, len(until.changed)+1)
 	for _, changed := range until.changed {
-		stops = append(stops, changed.Then(wake))
+		s.rests.signals = append(s.rests.signals, changed.Then(wake))
 	}
 	if until.pause > 0 {
-		timer := time.AfterFunc(until.pause, wake)
-		stops = append(stops, func() { timer.Stop() })
-	}
-	s.stopRest = func() {
-		for _, stop := range stops {
-			stop()
-		}
+		s.rests.timer = time.AfterFunc(until.pause, wake)
 	}
 }
 
@@ -77,7 +87,7 @@ func (s *held[P, M]) join() {
 	if s.phase != waiting {
 		return
 	}
-	s.stopRest()
+	s.rests.stop()
 	again, taking := s.taking != nil, newCall[P]()
 	s.taking = taking
 	then := func(place P, err error) {
@@ -127,7 +137,7 @@ func (s *held[P, M]) ask() {
 	if s.phase != waiting {
 		return
 	}
-	s.stopRest()
+	s.rests.stop()
 	waits := s.waits
 	s.calls = []<-chan struct{}{runThen(func() (turn, error) { return s.recipe.ask(waits) }, func(shown turn, err error) {
 		s.do(func() { s.answered(shown, err) })
