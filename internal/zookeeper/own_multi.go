@@ -92,7 +92,8 @@ func resultsIn(answer []byte, operations []operation) ([]result, error) {
 		case kind == opCreate:
 			results[i].path = from.Text()
 		case kind == opSetData:
-			results[i].stat = statIn(from)
+			stat := statIn(from)
+			results[i].stat = &stat
 		}
 	}
 	if kindIn(from) != noKind || from.Failed() || operations == nil {
@@ -130,8 +131,8 @@ func refusalOf(index int, err error) error {
 }
 
 // statIn reads a node's Stat.
-func statIn(from *jute.Decoder) *zk.Stat {
-	return &zk.Stat{
+func statIn(from *jute.Decoder) zk.Stat {
+	return zk.Stat{
 		Czxid: from.Int64(), Mzxid: from.Int64(), Ctime: from.Int64(), Mtime: from.Int64(),
 		Version: from.Int32(), Cversion: from.Int32(), Aversion: from.Int32(),
 		EphemeralOwner: from.Int64(), DataLength: from.Int32(), NumChildren: from.Int32(), Pzxid: from.Int64(),
@@ -149,7 +150,7 @@ func (s *Session) statOf(request ownRequest) (*zk.Stat, error) {
 	if from.Failed() {
 		return nil, zk.ErrShortBuffer // as the library has it: the outcome is not known
 	}
-	return stat, nil
+	return &stat, nil
 }
 
 // exists asks for a node's Stat. zk.ErrNoNode if there is none.

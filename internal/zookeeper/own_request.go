@@ -46,10 +46,11 @@ type batch struct {
 	requests []ownRequest
 	known    int64        // the newest state that was known when they were sent
 	left     atomic.Int32 // requests without an answer
-	answered func()       // called then, by the goroutine that has taken the last one; it waits for nothing
+	asked    request      // of which they are the attempt; nothing for askOwn
+	answered func(*batch) // called then, by the goroutine that has taken the last answer; it waits for nothing
 }
 
-func newBatch(answered func(), requests ...ownRequest) *batch {
+func newBatch(answered func(*batch), requests ...ownRequest) *batch {
 	b := &batch{requests: requests, answered: answered}
 	b.left.Store(int32(len(requests)))
 	return b
@@ -67,9 +68,12 @@ func (b *batch) size() (sum int) {
 func (b *batch) take(request *ownRequest, answer []byte, err error) {
 	request.answer, request.err = answer, err
 	if b.left.Add(-1) == 0 {
-		b.answered()
+		b.answered(b)
 	}
 }
+
+// outcome is what has come of the requests: the error of the first.
+func (b *batch) outcome() error { return b.asked.answered(b.requests[0].err) }
 
 // send writes a batch, and says whether it did. The answers come when the connection ends, at the latest.
 func (w *wire) send(b *batch) bool {
@@ -97,10 +101,10 @@ func (w *wire) hasRoomFor(b *batch) bool {
 	w.asking.Lock()
 	defer w.asking.Unlock()
 	sum := b.size()
-	for i := range w.asked {
+	for _, each := range w.asked.all() {
 		sum += frameLength + headerBytes
-		if own := w.asked[i].own; own != nil {
-			sum += len(own.body)
+		if each.own != nil {
+			sum += len(each.own.body)
 		}
 	}
 	return sum <= mostUnanswered
@@ -118,13 +122,16 @@ func (w *wire) sendNext(b *batch) bool {
 		return false
 	}
 	w.requested = w.session.now()
-	frames := make([]byte, 0, b.size())
+	frames := w.frames[:0]
 	for i := range b.requests {
 		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
 		frames = binary.BigEndian.AppendUint32(frames, uint32(8+len(request.body)))
 		frames = binary.BigEndian.AppendUint32(frames, uint32(ownXid(first+int32(i))))
 		frames = binary.BigEndian.AppendUint32(frames, uint32(request.kind))
 		frames = append(frames, request.body...)
+	}
+	if cap(frames) <= leaseAhead {
+		w.frames = frames
 	}
 	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
 	if _, err := w.Conn.Write(frames); err != nil {
@@ -137,17 +144,19 @@ func (w *wire) sendNext(b *batch) bool {
 func (w *wire) awaitsOwn(kind int32) bool {
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == kind
+	due, ok := w.asked.oldest()
+	return ok && due.own != nil && due.kind == kind
 }
 
 // mostOfOwn is how long the answer may be that is due, if it is to a request of our own; otherwise 0.
 func (w *wire) mostOfOwn() int {
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	if len(w.asked) == 0 || w.asked[0].own == nil {
+	due, ok := w.asked.oldest()
+	if !ok || due.own == nil {
 		return 0
 	}
-	return max(leaseAnswer, w.asked[0].own.most)
+	return max(leaseAnswer, due.own.most)
 }
 
 // ownXid is the number of the request of our own before which there were so many.
@@ -164,7 +173,7 @@ func (w *wire) askOwn(b *batch) (before int32, ok bool) {
 	before = w.session.ownAsked.Add(count) - count
 	for i := range b.requests {
 		request := &b.requests[i]
-		w.asked = append(w.asked, question{xid: ownXid(before + int32(i)), kind: request.kind, path: request.path, own: request, batch: b})
+		w.asked.add(question{xid: ownXid(before + int32(i)), kind: request.kind, path: request.path, own: request, batch: b})
 	}
 	return before, true
 }
@@ -187,9 +196,9 @@ func (w *wire) answerOwn(due question, reply []byte) {
 func (w *wire) abandon() {
 	w.asking.Lock()
 	lost := w.asked
-	w.over, w.asked = true, nil
+	w.over, w.asked = true, questions{}
 	w.asking.Unlock()
-	for _, each := range lost {
+	for _, each := range lost.all() {
 		each.lose()
 	}
 }
@@ -225,7 +234,7 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	w, connected := s.wire, s.connected
 	s.mu.Unlock()
 	answered := make(chan struct{})
-	b := newBatch(func() { close(answered) }, requests...)
+	b := newBatch(func(*batch) { close(answered) }, requests...)
 	if !connected || !w.send(b) {
 		return nil, zk.ErrConnectionClosed
 	}
@@ -237,16 +246,15 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	}
 }
 
-// askAtOnce makes requests of our own without waiting for anything, and says whether it could. answered is called with what has come of them,
-// also if the connection ends, and passes on what that means.
-func (s *Session) askAtOnce(
-	ctx context.Context, operation string, answered func(answers []ownRequest, request request, err error), requests ...ownRequest,
-) bool {
+// askAtOnce makes requests of our own without waiting for anything, and says whether it could. answered is called when they have their answers,
+// also if the connection ends, and asks for the outcome.
+func (s *Session) askAtOnce(ctx context.Context, operation string, answered func(*batch), requests ...ownRequest) bool {
 	s.mu.Lock()
 	w, generation, connected := s.wire, s.generation, s.connected && s.err == nil
 	s.mu.Unlock()
-	asked := s.begun(ctx, operation, generation)
-	return connected && w.sendAtOnce(newBatch(func() { answered(requests, asked, requests[0].err) }, requests...))
+	b := newBatch(answered, requests...)
+	b.asked = s.begun(ctx, operation, generation)
+	return connected && w.sendAtOnce(b)
 }
 
 // createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately. Behind that it reads the
@@ -256,7 +264,7 @@ func (s *Session) createPlace(dir, prefix string, data []byte, beside []string) 
 	if err != nil {
 		return made, err
 	}
-	return placeIn(requests, dir+"/"+prefix)
+	return placeIn(requests, dir, prefix)
 }
 
 func (s *Session) placeRequests(dir, prefix string, data []byte, beside []string) []ownRequest {
@@ -271,12 +279,12 @@ func (s *Session) placeRequests(dir, prefix string, data []byte, beside []string
 	return requests
 }
 
-// placeIn is the place that was made, whose path begins like this.
-func placeIn(requests []ownRequest, prefix string) (made recipes.Enqueued, err error) {
+// placeIn is the place that was made in dir, whose name begins like this.
+func placeIn(requests []ownRequest, dir, prefix string) (made recipes.Enqueued, err error) {
 	created := jute.NewDecoder(requests[0].answer)
-	place := created.Text()
-	made.Name, made.Czxid = path.Base(place), created.Int64()
-	if created.Failed() || !strings.HasPrefix(place, prefix) {
+	in, name := path.Split(created.Text())
+	made.Name, made.Czxid = name, created.Int64()
+	if created.Failed() || strings.TrimSuffix(in, "/") != dir || !strings.HasPrefix(name, prefix) {
 		return recipes.Enqueued{}, zk.ErrShortBuffer // as the library has it: the outcome is not known
 	}
 	if len(requests) > 1 && requests[1].err == nil {

@@ -66,22 +66,29 @@ func (s *Session) EnqueueThen(
 		return
 	}
 	p.ask()
-	answered := func(answers []ownRequest, request request, err error) {
-		var made recipes.Enqueued
-		if err == nil {
-			made, err = placeIn(answers, dir+"/"+p.prefix)
-		}
-		if err = request.answered(err); err != nil {
-			go func() { then(p.enter(p.tryAgain(err))) }()
-			return
-		}
-		made, unasked, _, err := p.conclude(made, nil)
-		then(p.enter(made, unasked, err))
-	}
+	answered := func(b *batch) { p.answered(b, then) }
 	if !s.askAtOnce(ctx, "create", answered, s.placeRequests(dir, p.prefix, data, beside)...) {
 		go func() { then(p.enter(p.create())) }()
 	}
 }
+
+// answered goes on with what has come of the first attempt.
+func (p *placing) answered(b *batch, then func(recipes.Enqueued, error)) {
+	var made recipes.Enqueued
+	err := b.requests[0].err
+	if err == nil {
+		made, err = placeIn(b.requests, p.dir, p.prefix)
+	}
+	if err = b.asked.answered(err); err != nil {
+		go p.goOn(err, then)
+		return
+	}
+	made, unasked, _, err := p.conclude(made, nil)
+	then(p.enter(made, unasked, err))
+}
+
+// goOn is for an attempt that has failed so.
+func (p *placing) goOn(err error, then func(recipes.Enqueued, error)) { then(p.enter(p.tryAgain(err))) }
 
 // enterWithin makes the place if that is within its quotas.
 func (p *placing) enterWithin() (recipes.Enqueued, error) {
@@ -272,13 +279,10 @@ func (s *Session) Dequeue(ctx context.Context, place string) {
 // DequeueThen is Dequeue for those who must not wait; see recipes.Session.
 func (s *Session) DequeueThen(ctx context.Context, place string, then func()) {
 	s.markReleased(place)
-	tryOn := func() {
-		s.releaseMarked(place, func() error { return s.delete(ctx, place) })
-		then()
-	}
-	answered := func(_ []ownRequest, request request, err error) {
-		if err = request.answered(err); !settled(err) {
-			go tryOn()
+	answered := func(b *batch) {
+		err := b.outcome()
+		if !settled(err) {
+			go s.dequeueMarked(ctx, place, then)
 			return
 		}
 		s.tellLeft(place, err)
@@ -286,8 +290,13 @@ func (s *Session) DequeueThen(ctx context.Context, place string, then func()) {
 		then()
 	}
 	if !s.askAtOnce(ctx, "delete", answered, operation{kind: opDelete, path: place, number: anyVersion}.request()) {
-		go tryOn()
+		go s.dequeueMarked(ctx, place, then)
 	}
+}
+
+func (s *Session) dequeueMarked(ctx context.Context, place string, then func()) {
+	s.releaseMarked(place, func() error { return s.delete(ctx, place) })
+	then()
 }
 
 // delete deletes a place, once or, where replies are lost, until it is certain what became of it. The name holds a uuid, so that

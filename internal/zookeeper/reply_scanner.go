@@ -141,18 +141,6 @@ func checkGreeting(reply []byte) error {
 	return nil
 }
 
-// A question is a request that was sent. Servers answer them in the order in which they were sent, as the Java client demands
-// too; pings and the like, which have negative numbers, are not counted.
-type question struct {
-	xid, kind int32
-	path      string      // of lists
-	own       *ownRequest // nil if it is the library's
-	batch     *batch      // of own
-}
-
-// noQuestion has a number that no request has.
-var noQuestion = question{xid: -1}
-
 // ask notes a request that is about to be sent.
 func (w *wire) ask(frame []byte) {
 	if len(frame) < frameLength+8 {
@@ -167,18 +155,18 @@ func (w *wire) ask(frame []byte) {
 	}
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	w.asked = append(w.asked, sent)
+	w.asked.add(sent)
 }
 
 // answered is the question whose answer is due, if one with this number has come.
 func (w *wire) answered(xid int32) question {
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	if xid < 0 || len(w.asked) == 0 {
+	due, ok := w.asked.oldest()
+	if xid < 0 || !ok {
 		return noQuestion
 	}
-	due := w.asked[0]
-	w.asked = w.asked[1:]
+	w.asked.drop()
 	return due
 }
 

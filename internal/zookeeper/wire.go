@@ -53,10 +53,11 @@ type wire struct {
 
 	writing   chan struct{} // held while a request is noted and written, which are in one order
 	requested instant       // when the newest request but pings was written
+	frames    []byte        // room for requests of our own
 
 	asking sync.Mutex
-	asked  []question // under way, the oldest first
-	over   bool       // nothing is answered any more
+	asked  questions // under way
+	over   bool      // nothing is answered any more
 
 	closing sync.Once
 }
