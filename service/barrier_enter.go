@@ -64,7 +64,7 @@ func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrier
 	e := &entranceRequest{params: params, barrier: b.barrier(params.name)}
 	e.held = newHeld(b.services, on, heldRecipe[*recipes.Entrant, *barrierv1.EnterResponse]{
 		heldParams: params.heldParams, heldWords: enterWords, resource: of, wait: waits, waitsFor: "wait at barrier",
-		steps: e, rejoin: first(e.rejoin), early: true, removed: errLockBroken,
+		steps: e, rejoin: e, early: true, removed: errLockBroken,
 		letGo: func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
 	})
 	return e.held, nil
@@ -83,8 +83,8 @@ func (e *entranceRequest) join(ctx context.Context, about recipes.About) (*recip
 	return e.barrier.Join(ctx, e.lease.session, about)
 }
 
-func (e *entranceRequest) rejoin(session recipes.Adopter, standing recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
-	return e.barrier.Rejoin(session, standing)
+func (e *entranceRequest) rejoin(session recipes.Adopter, standing []recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
+	return e.barrier.Rejoin(session, standing[0])
 }
 
 // ask asks whether enough stand at the barrier.

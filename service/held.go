@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -60,10 +59,10 @@ type heldRecipe[P heldPlace, M any] struct {
 	again func(leaving bool) error
 
 	steps[P, M]
-	prompt prompt[P] // nil where a place takes more than one request
-	rejoin rejoin[P] // nil of what is not resumed
-	asks   bool      // the caller has asked to be told if it waits in a circle
-	early  bool      // the place counts for others before its turn: it cannot be refused then
+	prompt prompt[P]   // nil where a place takes more than one request
+	rejoin rejoiner[P] // nil of what is not resumed
+	asks   bool        // the caller has asked to be told if it waits in a circle
+	early  bool        // the place counts for others before its turn: it cannot be refused then
 
 	removed error // why the hold has ended, if its place was removed by another hand, or its end is asked for at once
 	revoked error // and if a revocation's grace is over
@@ -94,8 +93,10 @@ type prompt[P any] interface {
 	atOnce() bool // whether the place may be held for what came with it
 }
 
-// A rejoin takes the place again that a request had before the sidecar was started.
-type rejoin[P any] func(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error)
+// A rejoiner takes the place again that a request had before the sidecar was started. The nodes of that are standing, one or more.
+type rejoiner[P any] interface {
+	rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error)
+}
 
 // A promptPlace is left without waiting for anything.
 type promptPlace interface {
@@ -120,9 +121,6 @@ type line[M any] struct {
 	acknowledged *latch          // closed when the caller has given the request up or said that it does not count on it any more
 	put          put[M]
 
-	// heed has a function called at the end of a context, in a goroutine of its own, unless stop returns true before.
-	heed func(of context.Context, then func()) (stop func() bool)
-
 	lease  *lease     // whose stream it is; nil if the request names one, or gets one
 	id     machine.ID // to the lease's machine; 0 if it gets one there
 	number uint64     // by which the caller knows it on the lease's stream
@@ -137,6 +135,7 @@ type holder interface {
 	begin(ended func(err error))
 	isGivenUp()
 	stopping()
+	isEnded() // over has ended
 	giveUp(then func())
 	serve(header func() error, sent func()) error
 }
@@ -148,16 +147,12 @@ func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare fu
 	box := newOutbox(ends, stream.Send)
 	made, err := prepare(request, line[*M]{
 		call: ctx, stream: ctx, over: ends, left: ctx.Done(), acknowledged: newLatch(), put: box.Put, claim: fresh,
-		heed: servedBelow,
 	})
 	if err != nil {
 		return err
 	}
 	return made.serve(func() error { return stream.SendHeader(metadata.MD{}) }, box.Wait)
 }
-
-// servedBelow leaves the end to serve.
-func servedBelow(context.Context, func()) (stop func() bool) { return func() bool { return true } }
 
 // A phase is how far a request has come.
 type phase uint8
@@ -179,9 +174,8 @@ type held[P heldPlace, M any] struct {
 	services  *Services
 	caller    caller.Caller
 	began     time.Time
-	ends      atomic.Pointer[func() bool] // has the end of over not be heeded
-	resources []resource                  // what the request is about
-	only      [1]resource                 // room for these, if they are one
+	resources []resource  // what the request is about
+	only      [1]resource // room for these, if they are one
 
 	inbox
 	phase phase
@@ -193,7 +187,7 @@ type held[P heldPlace, M any] struct {
 	calls  []<-chan struct{}
 
 	waits       context.Context    //nolint:containedctx // of the waiting
-	stopWaiting context.CancelFunc // ends that, and what was asked in it
+	stopWaiting context.CancelFunc // ends that, and what was asked in it; nil if nothing was
 	unbound     func() bool        // has nothing follow when that ends
 	waited      func(granted bool) // called when the waiting is over; nil if nothing is
 	taking      *call[P]           // the newest attempt to take a place
@@ -236,7 +230,7 @@ func (s *held[P, M]) serve(header func() error, sent func()) error {
 		return err
 	}
 	s.holds = make(chan struct{})
-	s.acknowledged.does(s.isGivenUp)
+	s.acknowledged.tell(s)
 	end := make(chan error, 1)
 	caller.AfterStatus(s.call, func() {
 		s.isHanded()
@@ -257,7 +251,7 @@ func (s *held[P, M]) serve(header func() error, sent func()) error {
 			return err
 		case <-over:
 			over = nil
-			s.do(s.isOver)
+			s.isEnded()
 		case <-stops:
 			stops = nil
 			s.stopping()

@@ -116,7 +116,7 @@ func (s *held[P, M]) letGo() {
 func (s *held[P, M]) isLeft(then func()) {
 	s.lease.places.leave()
 	s.forget()
-	s.acknowledged.careless()
+	s.acknowledged.tell(nil)
 	if s.hold != nil {
 		s.services.forgoHold(s.hold)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -15,11 +17,8 @@ import (
 func (s *held[P, M]) begin(ended func(err error)) {
 	s.tells = ended
 	err := contained(s.start)
-	isOver := func() { s.do(s.isOver) }
-	heed := s.heed(s.over.ctx, isOver)
-	s.ends.Store(&heed)
 	if s.bound() {
-		s.unbound = context.AfterFunc(s.waits, isOver)
+		s.unbound = context.AfterFunc(s.waits, s.isEnded)
 	}
 	s.do(func() {
 		if err != nil {
@@ -41,11 +40,18 @@ func (s *held[P, M]) start() error {
 
 // boundWait gives the waiting an end of its own, without touching the request's. Who held before the sidecar was started does not wait.
 func (s *held[P, M]) boundWait() {
+	s.waits = s.over.ctx
 	if s.bound() {
-		s.waits, s.stopWaiting = context.WithTimeoutCause(s.over.ctx, *s.recipe.heldParams.wait, errWaitTimeout)
-		return
+		s.waits, s.stopWaiting = context.WithTimeoutCause(s.waits, *s.recipe.heldParams.wait, errWaitTimeout)
 	}
-	s.waits, s.stopWaiting = context.WithCancel(s.over.ctx) //nolint:gosec // finish calls it
+}
+
+// untilTurned is the context of what is asked while the request waits. It ends with the waiting.
+func (s *held[P, M]) untilTurned() context.Context {
+	if s.stopWaiting == nil {
+		s.waits, s.stopWaiting = context.WithCancel(s.waits) //nolint:gosec // finish calls it
+	}
+	return s.waits
 }
 
 func (s *held[P, M]) bound() bool { return s.recipe.heldParams.wait != nil && !s.claim.held() }
@@ -55,8 +61,8 @@ func (s *held[P, M]) beginWait() {
 	if s.recipe.wait == nil {
 		return
 	}
-	ctx, span := tracerOf(s.call).Start(s.waits, s.recipe.waitsFor)
-	s.waits = ctx
+	var span trace.Span
+	s.waits, span = beginSpan(s.call, s.waits, s.recipe.waitsFor)
 	s.services.options.Events.WaitBegun(s.kind())
 	s.waited = func(granted bool) {
 		s.services.options.Events.WaitEnded(s.kind(), s.recipe.resource.name, granted, time.Since(s.began))
@@ -142,6 +148,9 @@ func (s *held[P, M]) isGranted() {
 	}
 }
 
+// isEnded is when over has ended, or the waiting.
+func (s *held[P, M]) isEnded() { s.do(s.isOver) }
+
 // isOver is when the request has come to an end that its recipe has no part in.
 func (s *held[P, M]) isOver() {
 	switch s.phase {
@@ -186,12 +195,8 @@ func (s *held[P, M]) broken() error {
 // isGivenUp is called when the caller gives the request up, which ends it at once, or acknowledges its end.
 func (s *held[P, M]) isGivenUp() {
 	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.id})
-	heed := s.ends.Swap(nil)
-	mine := heed != nil && (*heed)()
 	s.over.end(errGivenUp)
-	if mine {
-		s.do(s.isOver)
-	}
+	s.isEnded()
 }
 
 // finish ends the request; why is nil if its caller gave up what it had.
@@ -206,15 +211,14 @@ func (s *held[P, M]) finish(why error) {
 	if err := tried(func() { s.clean(why) }); err != nil {
 		why = err
 	}
-	s.stopWaiting()
+	if s.stopWaiting != nil {
+		s.stopWaiting()
+	}
 	s.tells(why)
 }
 
 // clean has nothing follow any more, and ends what the request has on our side.
 func (s *held[P, M]) clean(why error) {
-	if heed := s.ends.Swap(nil); heed != nil {
-		(*heed)()
-	}
 	if s.stopLooks != nil {
 		s.stopLooks()
 	}

@@ -56,7 +56,10 @@ func (s *held[P, M]) countGrace(asked recipes.Revocation) request {
 	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
 		counted.deadline = deadline
 		s.stopGrace()
-		s.grace = time.AfterFunc(*asked.Grace, func() { s.over.end(s.recipe.revoked) })
+		s.grace = time.AfterFunc(*asked.Grace, func() {
+			s.over.end(s.recipe.revoked)
+			s.isEnded()
+		})
 	}
 	return counted
 }

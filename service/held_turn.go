@@ -99,6 +99,7 @@ func (s *held[P, M]) join() {
 		}
 	}
 	if s.recipe.prompt == nil || s.claim != fresh {
+		s.untilTurned()
 		go func() { then(answerOf(func() (P, error) { return s.take(again) })) }()
 		return
 	}
@@ -138,7 +139,7 @@ func (s *held[P, M]) ask() {
 		return
 	}
 	s.rests.stop()
-	waits := s.waits
+	waits := s.untilTurned()
 	s.calls = []<-chan struct{}{runThen(func() (turn, error) { return s.recipe.ask(waits) }, func(shown turn, err error) {
 		s.do(func() { s.answered(shown, err) })
 	})}
@@ -173,7 +174,7 @@ func (s *held[P, M]) isRefused(err error) bool {
 // leaveFirst gives up a place at which the caller is refused before the caller hears of that, unless the ensemble takes too long for it: once it
 // has heard, no request that comes later is refused on account of the place.
 func (s *held[P, M]) leaveFirst(err error) {
-	place, waits, left := s.place, s.waits, &recipes.Signal{}
+	place, waits, left := s.place, s.untilTurned(), &recipes.Signal{}
 	s.calls = []<-chan struct{}{run(func() (none struct{}, _ error) {
 		defer left.Give()
 		place.Leave(waits)

@@ -59,6 +59,9 @@ type started struct {
 	holder  holder      // nil until it was admitted
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
 	asked   atomic.Bool // whether it has done so here
+
+	endedWith error // once it has ended; nil if it was given up or released
+	tellsGone bool  // the end is told when the place is gone, and not before
 }
 
 // Multiplex is Open, with everything that stands on the lease.
@@ -86,13 +89,15 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	if err != nil {
 		return err
 	}
-	forget := context.AfterFunc(m.lease.drain.stopping, m.stopping)
+	forgetStop := context.AfterFunc(m.lease.drain.stopping, func() { m.each(holder.stopping) })
+	forgetEnd := context.AfterFunc(m.over.ctx, func() { m.each(holder.isEnded) })
 	asked := make(chan error, 2) // for two who may
 	caller.PermissionOf(m.ctx).Ends(func(why error) { asked <- why })
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
 		services: l.services, began: began, lease: m.lease, over: m.over, box: m.box, words: multiplexWords,
 		asked: asked, closing: m.letGo, settled: m.settle, after: func() {
-			forget()
+			forgetStop()
+			forgetEnd()
 			m.running.Wait()
 		},
 	}
@@ -154,7 +159,7 @@ func (m *multiplex) check(id uint64) {
 		validFor := m.lease.tell(caller.Of(m.ctx), m.lease.session.AssuredFor())
 		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(validFor)}
 		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true
-	}, nil)
+	})
 }
 
 // start begins a request, which may have been begun before the sidecar was started.
@@ -180,7 +185,7 @@ func (m *multiplex) enter(id uint64, claimed *claim) (*started, error) {
 	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, over: newOver(m.over.ctx)}
 	begun.life = m.lease.drive.begin(caller.Of(m.ctx), true)
 	begun.stopped = newLatch()
-	begun.stopped.does(begun.isGivenUp)
+	begun.stopped.tell(begun)
 	if claimed != fresh {
 		claimed.of = begun
 	}
@@ -208,15 +213,27 @@ func (m *multiplex) stop(id uint64) {
 
 // isGivenUp is called when the caller gives the request up or acknowledges its end.
 func (s *started) isGivenUp() {
-	s.mu.Lock()
-	made := s.holder
-	s.mu.Unlock()
-	if made == nil {
-		s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.life})
-		s.over.end(errGivenUp)
+	if made := s.made(); made != nil {
+		made.isGivenUp()
 		return
 	}
-	made.isGivenUp()
+	s.lease.drive.step(machine.Event{Kind: machine.Acknowledged, Of: s.life})
+	s.withdraw(errGivenUp)
+}
+
+// withdraw ends the request with a reason. One that has not been made yet finds that out as it begins.
+func (s *started) withdraw(why error) {
+	s.over.end(why)
+	if made := s.made(); made != nil {
+		made.isEnded()
+	}
+}
+
+// made is the request once it was admitted; otherwise nil.
+func (s *started) made() holder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holder
 }
 
 // all are the requests that have not gone.
@@ -233,14 +250,11 @@ func (m *multiplex) letGo() {
 	}
 }
 
-// stopping is when the sidecar begins to stop.
-func (m *multiplex) stopping() {
+// each does something with each request that was made and has not gone. What is made later finds out itself what has been.
+func (m *multiplex) each(do func(holder)) {
 	for _, each := range m.all() {
-		m.mu.Lock()
-		made := each.holder
-		m.mu.Unlock()
-		if made != nil {
-			made.stopping()
+		if made := each.made(); made != nil {
+			do(made)
 		}
 	}
 }
@@ -261,7 +275,7 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse, handed func()) {
 	m.mu.Lock()
 	silent := m.silent
 	if !silent {
-		m.box.Add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, handed)
+		m.box.Tell(message, handed)
 	}
 	m.mu.Unlock()
 	if silent {
@@ -298,51 +312,59 @@ func (s *started) end(err error) {
 	if s.claim != fresh && !s.inHand {
 		s.refuseClaim(err)
 	}
+	s.endedWith = err
 	if s.asked.Load() {
-		s.giveUp(func() { s.tell(s.ended(err), func() {}) })
+		s.tellsGone = true
+		s.giveUp()
 		return
 	}
 	var once sync.Once
 	told := func(how machine.Kind) {
 		once.Do(func() {
 			s.lease.drive.step(machine.Event{Kind: how, Of: s.life})
-			s.giveUp(func() {})
+			s.giveUp()
 		})
 	}
 	forget := context.AfterFunc(s.unread.ctx, func() { told(machine.Unread) })
-	s.tell(s.ended(err), func() {
+	s.tell(s.ended(), func() {
 		forget()
 		told(machine.Handed)
 	})
 }
 
-// giveUp gives up what the request has, once its end was told or need not be. gone is called when it is gone.
-func (s *started) giveUp(gone func()) {
+// giveUp gives up what the request has, once its end was told or will be when that has gone.
+func (s *started) giveUp() {
 	s.telling.Done()
 	s.decide()
-	isGone := func() {
-		s.lease.drive.step(machine.Event{Kind: machine.Forgotten, Of: s.life})
-		s.mu.Lock()
-		delete(s.requests, s.id)
-		s.mu.Unlock()
-		gone()
-		s.over.end(nil) // of what was asked in its context
-		s.stopped.careless()
-		s.running.Done()
-	}
-	release := func() {
-		if s.claim == fresh {
-			isGone()
-			return
-		}
-		go func() {
-			s.giveUpClaim()
-			isGone()
-		}()
-	}
 	if s.holder == nil {
-		release()
+		s.release()
 		return
 	}
-	s.holder.giveUp(release)
+	s.holder.giveUp(s.release)
+}
+
+// release lets go of what is claimed, if anything is.
+func (s *started) release() {
+	if s.claim == fresh {
+		s.isGone()
+		return
+	}
+	go func() {
+		s.giveUpClaim()
+		s.isGone()
+	}()
+}
+
+// isGone is when all that the request had is gone.
+func (s *started) isGone() {
+	s.lease.drive.step(machine.Event{Kind: machine.Forgotten, Of: s.life})
+	s.mu.Lock()
+	delete(s.requests, s.id)
+	s.mu.Unlock()
+	if s.tellsGone {
+		s.tell(s.ended(), func() {})
+	}
+	s.over.end(nil) // of what was asked in its context
+	s.stopped.tell(nil)
+	s.running.Done()
 }

@@ -286,7 +286,7 @@ func (m *multiplex) remove(left recipes.Standing) {
 func (s *held[P, M]) take(again bool) (place P, err error) {
 	switch {
 	case !again && s.claim.standing != nil:
-		if place, err = s.recipe.rejoin(s.claim.session, s.claim.standing, s.about()); err == nil {
+		if place, err = s.recipe.rejoin.rejoin(s.claim.session, s.claim.standing, s.about()); err == nil {
 			s.claim.decided.close()
 		}
 		return place, err
@@ -295,13 +295,6 @@ func (s *held[P, M]) take(again bool) (place P, err error) {
 	}
 	s.claim.decided.close()
 	return s.recipe.join(s.waits, s.about())
-}
-
-// first has one node rejoined, for places that are one.
-func first[P any](of func(recipes.Adopter, recipes.Standing, recipes.About) (P, error)) rejoin[P] {
-	return func(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error) {
-		return of(session, standing[0], about)
-	}
 }
 
 // counts says whether the caller may count on what the stream has: it holds, or held before the sidecar was started.

@@ -45,38 +45,39 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 	services := m.leases.services
 	switch of := request.GetRequest().(type) {
 	case *leasev1.Start_Acquire:
-		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return calling(lockv1.LockService_Acquire_FullMethodName, of.Acquire, locks.acquire)
+		return calling(lockv1.LockService_Acquire_FullMethodName, of.Acquire, services.lockService, (*lockService).acquire)
 	case *leasev1.Start_AcquireAll:
-		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return calling(lockv1.LockService_AcquireAll_FullMethodName, of.AcquireAll, locks.acquireAll)
+		return calling(lockv1.LockService_AcquireAll_FullMethodName, of.AcquireAll, services.lockService, (*lockService).acquireAll)
 	case *leasev1.Start_AcquirePermits:
 		semaphores := &semaphoreService{services: services}
-		return calling(semaphorev1.SemaphoreService_Acquire_FullMethodName, of.AcquirePermits, semaphores.acquire)
+		return calling(semaphorev1.SemaphoreService_Acquire_FullMethodName, of.AcquirePermits, semaphores, (*semaphoreService).acquire)
 	case *leasev1.Start_Campaign:
 		elections := &electionService{services: services}
-		return calling(electionv1.ElectionService_Campaign_FullMethodName, of.Campaign, elections.campaign)
+		return calling(electionv1.ElectionService_Campaign_FullMethodName, of.Campaign, elections, (*electionService).campaign)
 	case *leasev1.Start_Enter:
 		barriers := &barrierService{services: services}
-		return calling(barrierv1.BarrierService_Enter_FullMethodName, of.Enter, barriers.enter)
+		return calling(barrierv1.BarrierService_Enter_FullMethodName, of.Enter, barriers, (*barrierService).enter)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
-		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members.join)
+		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members, (*membershipService).join)
 	}
 	return heldCall{leasev1.LeaseService_Multiplex_FullMethodName, nil, func(context.Context, *started) (holder, error) {
 		return nil, errUnknownKind
 	}}
 }
 
-func calling[Q, M any](method string, request Q, prepare func(Q, line[M]) (holder, error)) heldCall {
+func calling[S, Q, M any](method string, request Q, service S, prepare func(S, Q, line[M]) (holder, error)) heldCall {
 	return heldCall{method, request, func(ctx context.Context, of *started) (holder, error) {
-		return prepare(request, lineOf[M](ctx, of))
+		return prepare(service, request, lineOf[M](ctx, of))
 	}}
 }
 
 // lineOf is the line of a request on its lease's stream.
 func lineOf[M any](call context.Context, of *started) line[M] {
-	caller.PermissionOf(call).Ends(of.over.end)
+	caller.PermissionOf(call).Ends(func(why error) {
+		of.over.end(why)
+		go of.withdraw(why)
+	})
 	return line[M]{
 		call: call, stream: of.ctx, over: over{call, of.over.end}, left: of.stopped.closed, acknowledged: of.stopped,
 		put: func(about outbox.Topic, compose func() (M, bool)) {
@@ -85,13 +86,19 @@ func lineOf[M any](call context.Context, of *started) line[M] {
 				return of.event(event), ok
 			})
 		},
-		heed: context.AfterFunc, lease: of.lease, id: of.life, number: of.id, claim: of.claim,
+		lease: of.lease, id: of.life, number: of.id, claim: of.claim,
 	}
 }
 
 // ended is the status of a request as a message.
-func (s *started) ended(err error) *leasev1.MultiplexResponse {
-	ended := &leasev1.Ended{RequestId: s.id}
+func (s *started) ended() *leasev1.MultiplexResponse {
+	made := new(struct { // in one piece, as there is one for each request
+		response leasev1.MultiplexResponse
+		of       leasev1.MultiplexResponse_Ended
+		ended    leasev1.Ended
+	})
+	ended, err := &made.ended, s.endedWith
+	made.response.Response, made.of.Ended, ended.RequestId = &made.of, ended, s.id
 	if answer, _ := StatusOf(err); err != nil && !(s.asked.Load() && answer.Code() == codes.Canceled) {
 		ended.Code, ended.Message = int32(answer.Code()), answer.Message()
 		for _, detail := range answer.Details() {
@@ -103,12 +110,18 @@ func (s *started) ended(err error) *leasev1.MultiplexResponse {
 			}
 		}
 	}
-	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Ended{Ended: ended}}
+	return &made.response
 }
 
 // event is what the single call of a request would send, as a message.
 func (s *started) event(of any) *leasev1.MultiplexResponse {
-	event := &leasev1.Event{RequestId: s.id}
+	made := new(struct { // in one piece, as of ended
+		response leasev1.MultiplexResponse
+		of       leasev1.MultiplexResponse_Event
+		event    leasev1.Event
+	})
+	event := &made.event
+	made.response.Response, made.of.Event, event.RequestId = &made.of, event, s.id
 	switch of := of.(type) {
 	case *lockv1.AcquireResponse:
 		event.Event = &leasev1.Event_Acquire{Acquire: of}
@@ -123,5 +136,5 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}
-	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Event{Event: event}}
+	return &made.response
 }

@@ -105,7 +105,7 @@ func takeLock[M any](services *Services, on line[M], params acquireParams, lock 
 	a := &lockRequest[M]{params: params, lock: lock, words: words}
 	recipe := heldRecipe[*recipes.Place, M]{
 		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "wait for the lock",
-		steps: a, rejoin: first(lock.Rejoin), removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		steps: a, rejoin: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 		asks: params.detectDeadlock,
 	}
 	if params.delay > 0 {
@@ -125,8 +125,14 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 		}
 	},
 	granted: func(holdID string, token int64) *lockv1.AcquireResponse {
-		granted := &lockv1.Granted{HoldId: holdID, FencingToken: token}
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}
+		made := new(struct { // in one piece, as there is one for each lock
+			response lockv1.AcquireResponse
+			event    lockv1.AcquireResponse_Granted
+			granted  lockv1.Granted
+		})
+		made.response.Event, made.event.Granted = &made.event, &made.granted
+		made.granted.HoldId, made.granted.FencingToken = holdID, token
+		return &made.response
 	},
 	heldWords: heldWords[*lockv1.AcquireResponse]{
 		suspended: func(s *holdv1.Suspended) *lockv1.AcquireResponse {
@@ -148,6 +154,10 @@ func (a *lockRequest[M]) join(ctx context.Context, about recipes.About) (*recipe
 		}
 	}
 	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+}
+
+func (a *lockRequest[M]) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Place, error) {
+	return a.lock.Rejoin(session, standing[0], about)
 }
 
 func (a *lockRequest[M]) joinThen(about recipes.About, then func(*recipes.Place, error)) {

@@ -85,7 +85,7 @@ func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*loc
 	}
 	a.held = newHeld(l.services, on, heldRecipe[*recipes.Places, *lockv1.AcquireAllResponse]{
 		heldParams: params.heldParams, heldWords: acquireAllWords, resource: of[0], also: of[1:], wait: waits, waitsFor: "wait for the locks",
-		steps: a, rejoin: a.rejoin, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		steps: a, rejoin: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 	})
 	return a.held, nil
 }

@@ -75,7 +75,7 @@ func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*mem
 func (j *joinRequest) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
 	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
 		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
-		steps: j, rejoin: first(j.rejoin), means: j.means, early: true, removed: recipes.ErrRemoved,
+		steps: j, rejoin: j, means: j.means, early: true, removed: recipes.ErrRemoved,
 		end: func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 	}
 }
@@ -128,8 +128,8 @@ func (j *joinRequest) ask(ctx context.Context) (turn, error) {
 	return turn{granted: true}, j.lease.session.Prove(ctx)
 }
 
-func (j *joinRequest) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
-	return j.group.Rejoin(session, standing, j.params.member, about)
+func (j *joinRequest) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Membership, error) {
+	return j.group.Rejoin(session, standing[0], j.params.member, about)
 }
 
 // means says what it means to a caller that the node of the member is gone.

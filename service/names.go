@@ -41,7 +41,8 @@ func BrokenNameRule(value string) string {
 	if value == "" || len(value) > longestName {
 		return fmt.Sprintf("a name has 1 to %d bytes", longestName)
 	}
-	for i, segment := range strings.Split(value, "/") {
+	first := true
+	for segment := range strings.SplitSeq(value, "/") {
 		switch {
 		case segment == "":
 			return "no segment of a name is empty"
@@ -49,11 +50,12 @@ func BrokenNameRule(value string) string {
 			return fmt.Sprintf("a segment of a name has at most %d bytes", longestSegment)
 		case segment == ".", segment == "..":
 			return "no segment of a name is . or .."
-		case i == 0 && segment == "zookeeper":
+		case first && segment == "zookeeper":
 			return "no name begins with zookeeper"
 		case strings.ContainsFunc(segment, isForbidden):
 			return "a name has only letters, digits and . _ - in segments joined by /"
 		}
+		first = false
 	}
 	return ""
 }

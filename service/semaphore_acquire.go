@@ -68,7 +68,7 @@ func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[
 	p := &permitsRequest{params: params, semaphore: m.semaphore(params.name)}
 	p.held = newHeld(m.services, on, heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, heldWords: permitsWords, resource: of, wait: waits, waitsFor: "wait for permits",
-		steps: p, rejoin: p.rejoin, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
+		steps: p, rejoin: p, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
 	})
 	return p.held, nil
 }

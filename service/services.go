@@ -108,6 +108,8 @@ type Services struct {
 	issuers  *issuers
 	rests    recipes.Rests
 	audit    audit
+
+	lockService *lockService
 }
 
 // New makes the services over an ensemble.
@@ -127,6 +129,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		},
 	}
 	s.audit = newAudit(options.Audit, options.AuditTakes)
+	s.lockService = &lockService{services: s, directory: s.lockDirectory()}
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
 	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)
 	s.groups = newBroadcasts(ensemble, s.lookAtGroup)
@@ -137,7 +140,7 @@ func New(options Options, ensemble Ensemble) *Services {
 // Register offers the services on a server.
 func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	leasev1.RegisterLeaseServiceServer(registrar, &leaseService{services: s})
-	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
+	lockv1.RegisterLockServiceServer(registrar, s.lockService)
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
 	queuev1.RegisterQueueServiceServer(registrar, &queueService{services: s})

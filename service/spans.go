@@ -11,9 +11,13 @@ import (
 
 const tokenAttribute = "sidekeeper.fencing_token" //nolint:gosec // no credential
 
-// tracerOf makes spans for parts of a traced call. They are told as soon as they are over, and the call may last for long.
-func tracerOf(ctx context.Context) trace.Tracer {
-	return trace.SpanFromContext(ctx).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/service")
+// beginSpan makes a span for a part of a traced call. It is told as soon as it is over, and the call may last for long.
+func beginSpan(call, within context.Context, what string) (context.Context, trace.Span) {
+	of := trace.SpanFromContext(call)
+	if !of.SpanContext().IsValid() {
+		return within, of // which tells nothing
+	}
+	return of.TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/service").Start(within, what)
 }
 
 // tellGrant notes in the span of a call that it was granted the lock.

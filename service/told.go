@@ -1,7 +1,7 @@
 package service
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -10,26 +10,32 @@ import (
 
 // A latch is closed once, by the first that comes.
 type latch struct {
-	is     atomic.Bool
+	mu     sync.Mutex
+	is     bool
 	closed chan struct{}
-	then   atomic.Pointer[func()] // called then; nil for nothing
+	told   interface{ isGivenUp() } // then; nil for none
 }
 
 func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 
-// does has something done when the latch is closed, once, until it is careless. A latch that is remembered for longer keeps nothing else then.
-func (l *latch) does(then func()) { l.then.Store(&then) }
-
-// careless has the latch do nothing more.
-func (l *latch) careless() { l.then.Store(nil) }
+// tell has a request told when the latch is closed, or nothing any more: a latch that is remembered for longer keeps no request.
+func (l *latch) tell(of interface{ isGivenUp() }) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = of
+}
 
 func (l *latch) close() {
-	if !l.is.CompareAndSwap(false, true) {
+	l.mu.Lock()
+	first, told := !l.is, l.told
+	l.is = true
+	l.mu.Unlock()
+	if !first {
 		return
 	}
 	close(l.closed)
-	if then := l.then.Load(); then != nil {
-		(*then)()
+	if told != nil {
+		told.isGivenUp()
 	}
 }
 

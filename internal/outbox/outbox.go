@@ -43,8 +43,9 @@ type Outbox[M any] struct {
 // A letter is an unsent message. compose returns false if there is nothing to say any more.
 type letter[M any] struct {
 	topic   Topic
-	compose func() (M, bool)
-	sent    func() // called when it has been handed to the transport; may be nil
+	compose func() (M, bool) // nil of one that is composed
+	message M                // then
+	sent    func()           // called when it has been handed to the transport; may be nil
 }
 
 // New makes an outbox. It calls slow once a caller has kept a message waiting for ten seconds: slow must end the stream.
@@ -79,11 +80,18 @@ func (o *Outbox[M]) Put(about Topic, compose func() (M, bool)) {
 	o.addLocked(letter[M]{topic: about, compose: compose})
 }
 
-// Add has a message sent after all that are unsent, and says when it has been.
-func (o *Outbox[M]) Add(compose func() (M, bool), sent func()) {
+// Add has a message sent after all that are unsent.
+func (o *Outbox[M]) Add(compose func() (M, bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.addLocked(letter[M]{topic: none, compose: compose, sent: sent})
+	o.addLocked(letter[M]{topic: none, compose: compose})
+}
+
+// Tell has a message sent after all that are unsent, and says when it has been.
+func (o *Outbox[M]) Tell(message M, sent func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addLocked(letter[M]{topic: none, message: message, sent: sent})
 }
 
 func (o *Outbox[M]) addLocked(added letter[M]) {
@@ -121,7 +129,11 @@ func (o *Outbox[M]) deliver(idle chan<- struct{}) {
 		if !ok {
 			return
 		}
-		if message, ok := letter.compose(); ok && o.post(message) != nil {
+		message := letter.message
+		if letter.compose != nil {
+			message, ok = letter.compose()
+		}
+		if ok && o.post(message) != nil {
 			return // sending stays set: nothing can be sent any more
 		}
 		if letter.sent != nil {
