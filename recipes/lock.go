@@ -121,13 +121,13 @@ func (l Lock) placed(ctx context.Context, session Session, about About, made Enq
 	defer func() {
 		if reason := recover(); reason != nil { // of names that others chose, perhaps in a goroutine that serves all of the session
 			place, err = nil, fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
-			session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
+			session.DequeueThen(ctx, made.Path, func() {})
 		}
 	}()
-	place = &Place{lock: l, session: session, about: about, path: l.Path + "/" + made.Name, made: made, delayed: delayed{own: l.Delay}}
+	place = &Place{lock: l, session: session, about: about, path: made.Path, made: made, delayed: delayed{own: l.Delay}}
 	var ok bool
 	if place.own, ok = l.parse(made.Name); !ok {
-		session.DequeueThen(ctx, l.Path+"/"+made.Name, func() {})
+		session.DequeueThen(ctx, made.Path, func() {})
 		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
 	if slices.Contains(made.Queue, made.Name) {
@@ -148,7 +148,7 @@ func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, e
 	if err != nil {
 		return nil, err
 	}
-	made := Enqueued{Name: name, Gone: gone}
+	made := Enqueued{Path: standing.Path, Name: name, Gone: gone}
 	return &Place{lock: l, session: session, about: about, own: own, path: standing.Path, made: made, delayed: delayed{own: l.Delay}}, nil
 }
 

@@ -67,7 +67,7 @@ func (w Waits) Publish(ctx context.Context, session Session, id int64, waiting W
 	if err != nil {
 		return "", err
 	}
-	node = w.Path + "/" + made.Name
+	node = made.Path
 	session.Disregard(node)
 	return node, nil
 }

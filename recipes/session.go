@@ -87,6 +87,7 @@ type Tree interface {
 
 // Enqueued is a node that Enqueue has made.
 type Enqueued struct {
+	Path string // of the node
 	Name string
 	Gone *Signal // given if the session finds that somebody else has deleted the node, perhaps late: a Watch is sooner
 

@@ -96,7 +96,7 @@ func (m *member) fields() []zap.Field {
 func (h *hold) fields() []zap.Field {
 	return append(make([]zap.Field, 0, 8),
 		zap.String("caller", h.lease.identity), zap.String("kind", h.kind), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
-		zap.String(leaseWord, h.lease.logID), zap.String("hold", h.key.String()))
+		zap.String(leaseWord, h.lease.logID), zap.String("hold", h.logID))
 }
 
 func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Duration, reached int, err error) {

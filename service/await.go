@@ -24,11 +24,11 @@ func holdNothing[T, M any](
 	})
 	caller.AfterStatus(stream.Context(), func() {
 		ended.end(nil)
-		<-waiting.done
+		<-waiting.over.Done()
 		box.Wait()
 	})
 	select {
-	case <-waiting.done:
+	case <-waiting.over.Done():
 		return waiting.wait()
 	case <-ended.Done():
 		return nothing, ended.why()

@@ -98,11 +98,11 @@ func (b *barrierService) awaitTurn(ctx context.Context, entry *hold) error {
 	defer cancel()
 	turn := run(func() (struct{}, error) { return struct{}{}, entry.round.AwaitTurn(ctx, b.services.ensemble) })
 	select {
-	case <-turn.done:
+	case <-turn.over.Done():
 		return turn.err
 	case <-entry.gone:
 		cancel()
-		<-turn.done
+		<-turn.over.Done()
 		return nil
 	}
 }

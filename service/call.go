@@ -5,21 +5,21 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A call is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
 // waits for the answer can leave. Whoever starts one waits for its end, at the latest after the stream's status.
 type call[T any] struct {
-	done  chan struct{}
 	once  atomic.Bool
+	over  recipes.Signal
 	value T
 	err   error
 }
 
-func newCall[T any]() *call[T] { return &call[T]{done: make(chan struct{})} }
-
 func run[T any](ask func() (T, error)) *call[T] {
-	c := newCall[T]()
+	c := new(call[T])
 	go c.answer(ask)
 	return c
 }
@@ -38,18 +38,18 @@ func (c *call[T]) conclude(value T, err error) bool {
 		return false
 	}
 	c.value, c.err = value, err
-	close(c.done)
+	c.over.Give()
 	return true
 }
 
-// runThen is run for those who do not wait: done is closed when there is an answer, and then is called with it.
-func runThen[T any](ask func() (T, error), then func(T, error)) (done <-chan struct{}) {
-	c := newCall[T]()
+// runThen is run for those who do not wait: over is given when there is an answer, and then is called with it.
+func runThen[T any](ask func() (T, error), then func(T, error)) (over *recipes.Signal) {
+	c := new(call[T])
 	go func() {
 		c.answer(ask)
 		then(c.value, c.err)
 	}()
-	return c.done
+	return &c.over
 }
 
 // contained is what a function returns, or its panic as an error.
@@ -66,7 +66,9 @@ func contain(err *error) { //nolint:gocritic // it sets the result of the functi
 }
 
 func (c *call[T]) wait() (T, error) {
-	<-c.done
+	if !c.over.IsGiven() {
+		<-c.over.Done()
+	}
 	return c.value, c.err
 }
 

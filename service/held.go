@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -181,15 +182,15 @@ type held[P heldPlace, M any] struct {
 	phase phase
 	tells func(err error) // what the request has ended with, once
 
-	stands bool        // on the lease, and has to leave it
-	single bool        // the lease is this request's alone
-	forget func() bool // has the request not end with its lease any more, if nothing else sees to that
-	calls  []<-chan struct{}
+	stands bool              // on the lease, and has to leave it
+	single bool              // the lease is this request's alone
+	forget func() bool       // has the request not end with its lease any more, if nothing else sees to that
+	calls  []*recipes.Signal // given when what was asked beside the request has been answered
 
 	waits       context.Context    //nolint:containedctx // of the waiting
 	stopWaiting context.CancelFunc // ends that, and what was asked in it; nil if nothing was
 	unbound     func() bool        // has nothing follow when that ends
-	waited      func(granted bool) // called when the waiting is over; nil if nothing is
+	span        trace.Span         // of the waiting while it counts; else nil
 	taking      *call[P]           // the newest attempt to take a place
 	place       P
 

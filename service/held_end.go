@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	machine "github.com/sidekeeper/sidekeeper/internal/lease"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
@@ -98,7 +99,7 @@ func (s *held[P, M]) giveUp(then func()) {
 func (s *held[P, M]) mayLeaveAtOnce() bool {
 	_, prompt := any(s.place).(promptPlace)
 	return prompt && s.begun && !s.single && s.recipe.letGo == nil && s.lease.over.why() == nil &&
-		!slices.ContainsFunc(s.calls, func(done <-chan struct{}) bool { return !isClosed(done) })
+		!slices.ContainsFunc(s.calls, func(over *recipes.Signal) bool { return !over.IsGiven() })
 }
 
 // letGo returns when the place is gone.
@@ -138,13 +139,13 @@ func (s *held[P, M]) disregard(place P) {
 		return
 	}
 	answered := run(func() (none struct{}, _ error) {
-		for _, done := range calls {
-			<-done
+		for _, over := range calls {
+			<-over.Done()
 		}
 		place.Disregard()
 		return none, nil
 	})
-	s.calls = append(slices.Clone(calls), answered.done)
+	s.calls = append(slices.Clone(calls), &answered.over)
 }
 
 // took is the place that the stream took last, once that is certain.
@@ -171,8 +172,8 @@ func (s *held[P, M]) leaveLease(ctx context.Context) {
 	if s.single {
 		s.services.leases.finish(ctx, s.lease)
 	}
-	for _, done := range s.calls {
-		<-done
+	for _, over := range s.calls {
+		<-over.Done()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // A hold is what was granted, from its grant until its stream ends.
 type hold struct {
 	key     digest
+	logID   string // of key: what lines of the log say
 	kind    string // of resource
 	name    name
 	token   int64
@@ -58,11 +59,13 @@ func (s *held[P, M]) beginHold(made *hold) (id string) {
 	if s.claim.held() && s.claim.token == made.token {
 		made.key = digestOf(s.claim.holdID)
 		if _, ok := s.services.holds.enterAs(s.claim.holdID, s.lease.identity, made); ok {
+			made.logID = made.key.String()
 			s.services.audit.resumed(made)
 			return s.claim.holdID
 		}
 	}
 	id, made.key = s.services.holds.enter(s.lease.identity, made)
+	made.logID = made.key.String()
 	s.services.audit.granted(made)
 	return id
 }
@@ -75,7 +78,7 @@ func (s *Services) endHold(ended *hold, why error) {
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
 	if why != nil {
-		s.options.Log.Info(ended.kind+" lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
+		s.options.Log.Info(ended.kind+" lost", zap.Stringer("name", ended.name), zap.String("hold", ended.logID),
 			zap.String(leaseWord, ended.lease.logID), zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
 }

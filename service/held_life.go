@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	machine "github.com/sidekeeper/sidekeeper/internal/lease"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -61,24 +59,21 @@ func (s *held[P, M]) beginWait() {
 	if s.recipe.wait == nil {
 		return
 	}
-	var span trace.Span
-	s.waits, span = beginSpan(s.call, s.waits, s.recipe.waitsFor)
+	s.waits, s.span = beginSpan(s.call, s.waits, s.recipe.waitsFor)
 	s.services.options.Events.WaitBegun(s.kind())
-	s.waited = func(granted bool) {
-		s.services.options.Events.WaitEnded(s.kind(), s.recipe.resource.name, granted, time.Since(s.began))
-		span.End()
-		s.recipe.wait.leave()
-	}
 }
 
 // endWait says that the wait is over, once.
 func (s *held[P, M]) endWait(granted bool) {
 	s.unbound()
 	s.rests.stop()
-	if waited := s.waited; waited != nil {
-		s.waited = nil
-		waited(granted)
+	if s.span == nil {
+		return
 	}
+	s.services.options.Events.WaitEnded(s.kind(), s.recipe.resource.name, granted, time.Since(s.began))
+	s.span.End()
+	s.span = nil
+	s.recipe.wait.leave()
 }
 
 // whyNotWait says why the waiting must end; nil if it need not. The request's own end is known before what depends on it hears of it.

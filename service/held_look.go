@@ -32,7 +32,7 @@ func (s *held[P, M]) lookAgain() {
 		s.looks, s.stopLooks = context.WithCancel(s.over.ctx) //nolint:gosec // finish calls it
 	}
 	looks := s.looks
-	s.calls = []<-chan struct{}{runThen(func() (nodeState, error) { return s.recipe.look(looks) }, func(seen nodeState, err error) {
+	s.calls = []*recipes.Signal{runThen(func() (nodeState, error) { return s.recipe.look(looks) }, func(seen nodeState, err error) {
 		s.do(func() { s.consider(seen, err) })
 	})}
 }

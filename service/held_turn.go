@@ -88,7 +88,7 @@ func (s *held[P, M]) join() {
 		return
 	}
 	s.rests.stop()
-	again, taking := s.taking != nil, newCall[P]()
+	again, taking := s.taking != nil, new(call[P])
 	s.taking = taking
 	then := func(place P, err error) {
 		switch {
@@ -140,7 +140,7 @@ func (s *held[P, M]) ask() {
 	}
 	s.rests.stop()
 	waits := s.untilTurned()
-	s.calls = []<-chan struct{}{runThen(func() (turn, error) { return s.recipe.ask(waits) }, func(shown turn, err error) {
+	s.calls = []*recipes.Signal{runThen(func() (turn, error) { return s.recipe.ask(waits) }, func(shown turn, err error) {
 		s.do(func() { s.answered(shown, err) })
 	})}
 }
@@ -175,10 +175,10 @@ func (s *held[P, M]) isRefused(err error) bool {
 // has heard, no request that comes later is refused on account of the place.
 func (s *held[P, M]) leaveFirst(err error) {
 	place, waits, left := s.place, s.untilTurned(), &recipes.Signal{}
-	s.calls = []<-chan struct{}{run(func() (none struct{}, _ error) {
+	s.calls = []*recipes.Signal{&run(func() (none struct{}, _ error) {
 		defer left.Give()
 		place.Leave(waits)
 		return none, nil
-	}).done}
+	}).over}
 	s.rest(func() { s.turned(err) }, turn{changed: []*recipes.Signal{left}, pause: countdown})
 }

@@ -70,7 +70,7 @@ func (n *note) begin() *note {
 		return none, err
 	})
 	select {
-	case <-written.done:
+	case <-written.over.Done():
 		if _, err := written.wait(); err != nil {
 			return nil
 		}
@@ -115,7 +115,7 @@ func (n *note) share(ctx context.Context) bool {
 	}
 	tried := n.tryToShare()
 	select {
-	case <-tried.done:
+	case <-tried.over.Done():
 	case <-ctx.Done():
 	case <-after(noteTime):
 	}
@@ -126,7 +126,7 @@ func (n *note) share(ctx context.Context) bool {
 func (n *note) tryToShare() *call[struct{}] {
 	n.asking.Lock()
 	defer n.asking.Unlock()
-	if n.sharing == nil || isClosed(n.sharing.done) {
+	if n.sharing == nil || n.sharing.over.IsGiven() {
 		n.sharing = run(func() (none struct{}, err error) {
 			n.disk.ask(func() { err = n.noteShared() })
 			return none, err

@@ -244,7 +244,7 @@ func (l *leases) openSession(ctx context.Context, open func(context.Context) (Se
 	defer cancel(nil)
 	opening := run(func() (Session, error) { return open(ctx) })
 	select {
-	case <-opening.done:
+	case <-opening.over.Done():
 	case <-l.drain.notice:
 		cancel(errStopping)
 	}

@@ -119,12 +119,13 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		response leasev1.MultiplexResponse
 		of       leasev1.MultiplexResponse_Event
 		event    leasev1.Event
+		acquire  leasev1.Event_Acquire
 	})
 	event := &made.event
 	made.response.Response, made.of.Event, event.RequestId = &made.of, event, s.id
 	switch of := of.(type) {
 	case *lockv1.AcquireResponse:
-		event.Event = &leasev1.Event_Acquire{Acquire: of}
+		made.acquire.Acquire, event.Event = of, &made.acquire
 	case *lockv1.AcquireAllResponse:
 		event.Event = &leasev1.Event_AcquireAll{AcquireAll: of}
 	case *semaphorev1.AcquireResponse:

@@ -179,9 +179,9 @@ type member struct {
 // update stores the metadata. An update that nobody waits for any more goes on.
 func (m *member) update(ctx context.Context, under guards, said map[string]string) (*membershipv1.UpdateResponse, error) {
 	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said, under.places()...) })
-	caller.AfterStatus(ctx, func() { <-updating.done })
+	caller.AfterStatus(ctx, func() { <-updating.over.Done() })
 	select {
-	case <-updating.done:
+	case <-updating.over.Done():
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

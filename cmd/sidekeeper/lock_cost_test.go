@@ -31,6 +31,8 @@ const (
 	pairsCounted  = 400
 	cyclesCounted = 400
 	leasesCounted = 100
+
+	window = 1 << 20
 )
 
 // A bound of a count for each lock pair or cycle. Where it is above the goal it is what was counted when it was set, rounded up: lower it
@@ -247,7 +249,8 @@ func startCounted(t *testing.T) *countedSidecar {
 		in.Close()
 		mustCount(t, command.Wait())
 	})
-	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)) // as our clients have them
 	mustCount(t, err)
 	t.Cleanup(func() { connection.Close() })
 	return &countedSidecar{way, in, json.NewDecoder(out), connection, lockv1.NewLockServiceClient(connection)}

@@ -268,10 +268,11 @@ func (s *Session) createPlace(dir, prefix string, data []byte, beside []string) 
 }
 
 func (s *Session) placeRequests(dir, prefix string, data []byte, beside []string) []ownRequest {
-	body := s.appendPlace(make([]byte, 0, 128+len(dir)+len(prefix)+len(data)), dir, prefix, data)
+	body := s.appendPlace(make([]byte, 0, 136+2*len(dir)+len(prefix)+len(data)), dir, prefix, data)
 	requests := append(make([]ownRequest, 0, 3), ownRequest{kind: opCreate2, body: body})
 	if s.client.crowded.check(dir) == nil {
-		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendText(nil, dir), 0)})
+		list := append(appendText(body, dir), 0)[len(body):]
+		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: list})
 		for _, node := range beside {
 			requests = append(requests, ownRequest{kind: opGetData, body: append(appendText(nil, node), 0)})
 		}
@@ -282,8 +283,9 @@ func (s *Session) placeRequests(dir, prefix string, data []byte, beside []string
 // placeIn is the place that was made in dir, whose name begins like this.
 func placeIn(requests []ownRequest, dir, prefix string) (made recipes.Enqueued, err error) {
 	created := jute.NewDecoder(requests[0].answer)
-	in, name := path.Split(created.Text())
-	made.Name, made.Czxid = name, created.Int64()
+	made.Path, made.Czxid = created.Text(), created.Int64()
+	in, name := path.Split(made.Path)
+	made.Name = name
 	if created.Failed() || strings.TrimSuffix(in, "/") != dir || !strings.HasPrefix(name, prefix) {
 		return recipes.Enqueued{}, zk.ErrShortBuffer // as the library has it: the outcome is not known
 	}
@@ -326,7 +328,7 @@ func (s *Session) createPlaces(ends []recipes.QueueEnd, unique string, data []by
 		if !strings.HasPrefix(each.path, operations[i].path) {
 			return nil, zk.ErrShortBuffer // as the library has it: the outcome is not known
 		}
-		made = append(made, recipes.Enqueued{Name: path.Base(each.path)})
+		made = append(made, recipes.Enqueued{Path: each.path, Name: path.Base(each.path)})
 	}
 	return made, nil
 }

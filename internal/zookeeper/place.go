@@ -115,12 +115,11 @@ func (p *placing) enter(made recipes.Enqueued, unasked instant, err error) (reci
 		p.unreserve(p.size)
 		return recipes.Enqueued{}, err
 	}
-	place := p.dir + "/" + made.Name
 	if made.Queue == nil {
-		p.client.reader.expect(p.ctx, place)
+		p.client.reader.expect(p.ctx, made.Path)
 	}
-	made.Gone = p.own(place, p.size, false)
-	p.cover(place, 0, unasked)
+	made.Gone = p.own(made.Path, p.size, false)
+	p.cover(made.Path, 0, unasked)
 	return made, nil
 }
 
@@ -182,7 +181,7 @@ func (p *placing) conclude(made recipes.Enqueued, err error) (_ recipes.Enqueued
 		return recipes.Enqueued{}, 0, err == nil, err
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
 		name, unasked, err := p.find(p.ctx, p.dir, p.prefix)
-		return recipes.Enqueued{Name: name}, max(p.sent, unasked), name == "" && err == nil, err
+		return recipes.Enqueued{Path: p.dir + "/" + name, Name: name}, max(p.sent, unasked), name == "" && err == nil, err
 	}
 	return recipes.Enqueued{}, 0, false, err
 }

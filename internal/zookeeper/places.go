@@ -117,7 +117,7 @@ func (s *Session) findAll(
 		if at != 0 {
 			oldest = min(oldest, at)
 		}
-		made, unasked = append(made, recipes.Enqueued{Name: name}), append(unasked, max(sent, at))
+		made, unasked = append(made, recipes.Enqueued{Path: end.Dir + "/" + name, Name: name}), append(unasked, max(sent, at))
 	}
 	switch {
 	case len(found) == len(ends) && oldest != never && !s.promisesWithin(oldest):

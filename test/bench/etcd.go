@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sidekeeper/sidekeeper/test/support/process"
@@ -123,7 +122,7 @@ const leaseSeconds = 60 // which the server's Lock keeps alive
 // dial opens a connection to the server whose turn it is for the caller of this number.
 func (e *etcdCluster) dial(number int) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+e.addresses[number%len(e.addresses)],
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{})))
+		append(staticWindows(), grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{})))...)
 }
 
 func openEtcd(ctx context.Context, e *etcdCluster, number int) (caller, error) {

@@ -94,7 +94,16 @@ func (s *sidecar) stop() {
 
 // dial opens a connection to the sidecar. The caller must close it.
 func (s *sidecar) dial() (*grpc.ClientConn, error) {
-	return grpc.NewClient("unix://"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return grpc.NewClient("unix://"+s.socket, staticWindows()...)
+}
+
+// staticWindows have a caller send no PING with each answer to find out how much fits on the way, as the clients have it. Callers of etcd are
+// given the same.
+func staticWindows() []grpc.DialOption {
+	const window = 1 << 20
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
+	}
 }
 
 func (s *sidecar) processor() (time.Duration, error) { return processorTime(s.command.Process.Pid) }

@@ -140,14 +140,20 @@ func (s settings) credentials(target string, local bool) (credentials.TransportC
 	return insecure.NewCredentials(), nil
 }
 
+// window is how many bytes of one answer are on their way before the client has read some.
+const window = 1 << 20
+
 // dialing is what every connection to a sidecar has. gRPC's own defaults would repeat calls that must not be repeated,
 // notice a dropped network after hours, and wait two minutes for a sidecar that was restarted. A Unix socket drops nothing: it breaks with the
-// sidecar's process, and only then may a lease be resumed, so that it must not be given up here.
+// sidecar's process, and only then may a lease be resumed, so that it must not be given up here. With windows that change gRPC would ask the
+// sidecar for a PING with each answer, which costs both more than a small answer itself.
 func dialing(target string) []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,

@@ -67,7 +67,7 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte, beside [
 	if err != nil {
 		return recipes.Enqueued{}, err
 	}
-	made := recipes.Enqueued{Name: path[len(dir)+1:], Gone: e.own(s, path)}
+	made := recipes.Enqueued{Path: path, Name: path[len(dir)+1:], Gone: e.own(s, path)}
 	if node, err := e.Tree().Read(path); err == nil {
 		made.Czxid = node.Czxid
 	}
@@ -116,7 +116,7 @@ func (e *Ensemble) enqueueAll(s *Session, ends []recipes.QueueEnd, unique string
 			if err != nil {
 				return err
 			}
-			made = append(made, recipes.Enqueued{Name: path[len(end.Dir)+1:]})
+			made = append(made, recipes.Enqueued{Path: path, Name: path[len(end.Dir)+1:]})
 		}
 		return nil
 	})

@@ -47,12 +47,14 @@ SILENCE_TIMEOUT = 15.0
 that sends no keepalives, as an older one, is never taken for silent."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
-# a sidecar that was restarted. Each client has a connection of its own.
+# a sidecar that was restarted. They would also send a PING with each answer, to find out how much fits on the way: that costs both sides more
+# than a small answer itself. Each client has a connection of its own.
 OPTIONS: list[tuple[str, int]] = [
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.http2.bdp_probe", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", int(ANSWER_TIME * 1000)),  # which is how long one attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 3_000),

@@ -28,6 +28,9 @@ final class Transport {
   /** The environment variable that says where the sidecar is to a client that is not told. */
   static final String ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 
+  /** How many bytes of answers are on their way before the client has read some. */
+  private static final int WINDOW = 1 << 20;
+
   /** Where the sidecar is, as it was told. */
   final String address;
 
@@ -75,8 +78,8 @@ final class Transport {
 
   // gRPC's own defaults would repeat calls that must not be repeated, and notice a dropped network
   // after hours. A Unix socket drops nothing: it breaks with the sidecar's process, and only then
-  // may
-  // a lease be resumed, so that it must not be given up here.
+  // may a lease be resumed, so that it must not be given up here. With a window that changes gRPC
+  // would ask the sidecar for a PING with each answer, which costs both more than a small answer.
   private static NettyChannelBuilder configure(Address address, ChannelCredentials credentials) {
     NettyChannelBuilder builder;
     if (address.path() == null) {
@@ -97,6 +100,7 @@ final class Transport {
         .directExecutor()
         .disableRetry()
         .disableServiceConfigLookUp()
+        .flowControlWindow(WINDOW)
         .proxyDetector(server -> null);
   }
 
