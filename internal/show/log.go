@@ -31,4 +31,4 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func turnsText(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
+func turnsText(r rune) bool { return r > unicode.MaxLatin1 && unicode.Is(unicode.Bidi_Control, r) }

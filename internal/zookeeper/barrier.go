@@ -30,10 +30,11 @@ func (s *Session) cover(place string, version int32, since instant) {
 	if len(s.placeBarriers) == 1 || since < s.barrier {
 		s.barrier = since
 	}
+	now := s.now()
 	if s.guard != nil && s.err == nil {
-		s.guard.Reset(s.overAt().since(s.now()))
+		s.guard.Reset(s.overAt().since(now))
 	}
-	if s.validUntil().since(s.now()) < s.least { // it was asked for long ago
+	if s.validUntil().since(now) < s.least { // it was asked for long ago
 		s.summon()
 	}
 }

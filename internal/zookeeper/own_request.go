@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -121,7 +120,9 @@ func (w *wire) sendNext(b *batch) bool {
 	if !ok {
 		return false
 	}
-	w.requested = w.session.now()
+	if w.requested = b.asked.sent; w.requested == 0 {
+		w.requested = w.session.now()
+	}
 	frames := w.frames[:0]
 	for i := range b.requests {
 		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
@@ -133,7 +134,9 @@ func (w *wire) sendNext(b *batch) bool {
 	if cap(frames) <= leaseAhead {
 		w.frames = frames
 	}
-	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
+	if until, move := w.writes.move(w.session.timeout()); move {
+		_ = w.Conn.SetWriteDeadline(until) // fails only once the connection is closed
+	}
 	if _, err := w.Conn.Write(frames); err != nil {
 		w.drop() // a part of it may have been written
 	}

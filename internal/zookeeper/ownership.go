@@ -63,7 +63,9 @@ func (s *Session) own(place string, size int, member bool) *recipes.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := &recipes.Signal{}
-	s.forget(place) // a member of that name that is being given up
+	if _, had := s.places[place]; had { // a member of that name that is being given up
+		s.forget(place)
+	}
 	s.places[place] = ownedNode{gone, size, member, s.owned}
 	s.owned++
 	return gone

@@ -33,9 +33,10 @@ type placing struct {
 	data        []byte
 	beside      []string
 
-	prefix   string  // of the name that the newest attempt gives it
-	sent     instant // when that was made
-	size     int     // that its path may have
+	prefix   string    // of the name that the newest attempt gives it
+	sent     instant   // when that was made
+	began    time.Time // then, for who measures
+	size     int       // that its path may have
 	creation recipes.Change
 }
 
@@ -125,7 +126,7 @@ func (p *placing) enter(made recipes.Enqueued, unasked instant, err error) (reci
 
 // ask is what is told when an attempt begins.
 func (p *placing) ask() {
-	p.sent = p.now()
+	p.sent, p.began = p.now(), time.Now()
 	p.tellPlace(trace.Asked, p.dir, p.prefix)
 }
 
@@ -171,7 +172,7 @@ func (p *placing) conclude(made recipes.Enqueued, err error) (_ recipes.Enqueued
 	switch {
 	case err == nil:
 		if made.Queue != nil {
-			p.client.config.Observe(p.ctx, "getChildren", p.now().since(p.sent), false)
+			p.client.config.Observe(p.ctx, "getChildren", time.Since(p.began), false)
 		}
 		p.tellPlace(trace.Made, p.dir, made.Name)
 		return made, p.sent, false, nil

@@ -68,9 +68,12 @@ func (s *Session) assure(now instant) {
 // arise ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any caller
 // was told. The lock is held.
 func (s *Session) arise() {
+	if !s.asleep {
+		return
+	}
 	until, now := s.validUntil(), s.now()
 	left := until.since(now)
-	if s.asleep && !s.isUnused(now) && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
+	if !s.isUnused(now) && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
 		s.asleep = false
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)

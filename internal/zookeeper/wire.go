@@ -54,6 +54,8 @@ type wire struct {
 	writing   chan struct{} // held while a request is noted and written, which are in one order
 	requested instant       // when the newest request but pings was written
 	frames    []byte        // room for requests of our own
+	writes    deadline      // of these
+	reads     deadline      // of answers to them
 
 	asking sync.Mutex
 	asked  questions // under way
@@ -151,7 +153,9 @@ func (w *wire) next() error {
 		if own, err := w.nextReply(); !own || err != nil {
 			return err
 		}
-		_ = w.Conn.SetReadDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
+		if until, move := w.reads.move(w.session.timeout()); move {
+			_ = w.Conn.SetReadDeadline(until) // fails only once the connection is closed
+		}
 	}
 }
 
@@ -234,6 +238,19 @@ func (w *wire) Close() error {
 
 // drop closes the connection under the library's feet: its next read or write fails.
 func (w *wire) drop() { w.Conn.Close() }
+
+// A deadline is that of requests of our own, or of answers to them: two thirds of the session's timeout.
+type deadline struct{ moved time.Time }
+
+// move says until when the connection may take now, if that is worth to be set: once in a sixteenth of the timeout.
+func (d *deadline) move(timeout time.Duration) (until time.Time, worth bool) {
+	now := time.Now()
+	if now.Sub(d.moved) < timeout/16 {
+		return until, false
+	}
+	d.moved = now
+	return now.Add(timeout * 2 / 3), true
+}
 
 // SetReadDeadline shortens the library's deadlines, which are ten times too long for a handshake, and leaves the last one
 // standing where the library would have none.
