@@ -275,6 +275,12 @@ var planned = []Mutant{
 			Package: "service", Test: "TestLeadershipIsHandedToACandidateFurtherBehind", Complaint: "deadlock|timed out|got",
 		}},
 	},
+	{
+		ID: "U9", Bug: "the end of a lease's stream does not reach what stands on it",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestALeaseThatIsClosedElsewhereEndsWhatItsStreamCarries", Complaint: "deadlock|timed out|got",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.
