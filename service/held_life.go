@@ -44,7 +44,7 @@ func (s *held[P, M]) boundWait() {
 	}
 }
 
-// untilTurned is the context of what is asked while the request waits. It ends with the waiting.
+// untilTurned is the context of what is asked while the request waits, once it has a place. It ends with the waiting.
 func (s *held[P, M]) untilTurned() context.Context {
 	if s.stopWaiting == nil {
 		s.waits, s.stopWaiting = context.WithCancel(s.waits) //nolint:gosec // finish calls it
@@ -67,12 +67,12 @@ func (s *held[P, M]) beginWait() {
 func (s *held[P, M]) endWait(granted bool) {
 	s.unbound()
 	s.rests.stop()
-	if s.span == nil {
+	span := s.span
+	if s.span = nil; span == nil {
 		return
 	}
 	s.services.options.Events.WaitEnded(s.kind(), s.recipe.resource.name, granted, time.Since(s.began))
-	s.span.End()
-	s.span = nil
+	span.End()
 	s.recipe.wait.leave()
 }
 

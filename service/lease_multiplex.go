@@ -89,8 +89,8 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	if err != nil {
 		return err
 	}
-	forgetStop := context.AfterFunc(m.lease.drain.stopping, func() { m.each(holder.stopping) })
-	forgetEnd := context.AfterFunc(m.over.ctx, func() { m.each(holder.isEnded) })
+	forgetStop := context.AfterFunc(m.lease.drain.stopping, m.stopping)
+	forgetEnd := context.AfterFunc(m.over.ctx, m.isOver)
 	asked := make(chan error, 2) // for two who may
 	caller.PermissionOf(m.ctx).Ends(func(why error) { asked <- why })
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
@@ -250,12 +250,20 @@ func (m *multiplex) letGo() {
 	}
 }
 
-// each does something with each request that was made and has not gone. What is made later finds out itself what has been.
-func (m *multiplex) each(do func(holder)) {
+// stopping is when the sidecar begins to stop. What is made later finds that out itself.
+func (m *multiplex) stopping() {
 	for _, each := range m.all() {
 		if made := each.made(); made != nil {
-			do(made)
+			made.stopping()
 		}
+	}
+}
+
+// isOver is when the stream has ended, or its lease. Each request is ended first, for its context may not know of that yet: its turn comes in any
+// order. What is begun later is over from the beginning.
+func (m *multiplex) isOver() {
+	for _, each := range m.all() {
+		each.withdraw(m.over.why())
 	}
 }
 

@@ -3,9 +3,11 @@ package service_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -367,5 +369,35 @@ func TestASessionThatIsLostEndsWhatItsStreamCarries(t *testing.T) {
 		c.sees("resumed")
 		c.session.Expire()
 		c.sees("1 ended 10 LEASE_LOST", "Aborted LEASE_LOST")
+	})
+}
+
+// The end of a stream reaches what stands on it one after the other, in any order: each must end, whichever comes first.
+func TestAllThatStandsOnALeaseEndsWithIt(t *testing.T) {
+	t.Parallel()
+	const each, times = 300, 5
+	virtually(t, func(t *testing.T, s *scene) {
+		other := s.carryOpened(s.callers)
+		for i := range uint64(each) {
+			other.start(i+1, fmt.Sprint("lock-", i))
+		}
+		for range times {
+			c := s.carryOpened(s.callers)
+			for i := range uint64(each) {
+				c.start(i+1, fmt.Sprint("lock-", i))       // which waits
+				c.start(each+i+1, fmt.Sprint("other-", i)) // which holds
+			}
+			synctest.Wait()
+			_, err := s.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: c.lease})
+			s.must(err)
+			ended := 0
+			for err == nil {
+				var message *leasev1.MultiplexResponse
+				if message, err = c.stream.Recv(); message.GetEnded() != nil {
+					ended++
+				}
+			}
+			same(t, "ended", fmt.Sprint(ended, err), fmt.Sprint(2*each, io.EOF))
+		}
 	})
 }

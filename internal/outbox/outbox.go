@@ -13,11 +13,11 @@ const unsentTooLong = 10 * time.Second
 type Topic int
 
 const (
-	none      Topic = -iota // of what Add has sent: no other message takes its place
+	none      Topic = -iota // of what Add or Tell has sent: no other message takes its place
 	keptAlive               // the stream is still served
 )
 
-// An Outbox holds at most one unsent message of each topic, and composes it when its turn has come, so that a duration in it counts
+// An Outbox holds at most one unsent message of each topic, and composes what it is Put when its turn has come, so that a duration in it counts
 // from then. Its goroutine exists only while there is something to send, or was lately where it Lingers; the stream's end frees it, and Wait
 // waits for it.
 type Outbox[M any] struct {

@@ -39,6 +39,9 @@ type ownRequest struct {
 	err    error // as the library would have it
 }
 
+// size is how long the request is, with what stands before it.
+func (r *ownRequest) size() int { return frameLength + headerBytes + len(r.body) }
+
 // A batch is requests of our own that are written together, so that each is carried out behind the one before. It is answered once: by
 // the connection's reader, or by whoever ends the connection.
 type batch struct {
@@ -55,10 +58,10 @@ func newBatch(answered func(*batch), requests ...ownRequest) *batch {
 	return b
 }
 
-// size is how long the requests are, with what stands before each.
+// size is how long the requests are together.
 func (b *batch) size() (sum int) {
 	for i := range b.requests { // not copies: see send
-		sum += frameLength + headerBytes + len(b.requests[i].body)
+		sum += b.requests[i].size()
 	}
 	return sum
 }
@@ -73,75 +76,6 @@ func (b *batch) take(request *ownRequest, answer []byte, err error) {
 
 // outcome is what has come of the requests: the error of the first.
 func (b *batch) outcome() error { return b.asked.answered(b.requests[0].err) }
-
-// send writes a batch, and says whether it did. The answers come when the connection ends, at the latest.
-func (w *wire) send(b *batch) bool {
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
-	return w.sendNext(b)
-}
-
-// sendAtOnce is send for those who must not wait: it writes only what the kernel certainly takes, which is little while little is unanswered.
-func (w *wire) sendAtOnce(b *batch) bool {
-	select {
-	case w.writing <- struct{}{}:
-	default:
-		return false
-	}
-	defer func() { <-w.writing }()
-	return w.hasRoomFor(b) && w.sendNext(b)
-}
-
-// mostUnanswered is how many bytes of our own requests may be on their way when a goroutine that must not wait writes one more. A socket's
-// buffer takes more.
-const mostUnanswered = 8 << 10
-
-func (w *wire) hasRoomFor(b *batch) bool {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	sum := b.size()
-	for _, each := range w.asked.all() {
-		sum += frameLength + headerBytes
-		if each.own != nil {
-			sum += len(each.own.body)
-		}
-	}
-	return sum <= mostUnanswered
-}
-
-// sendNext writes a batch. Its caller has the turn to write.
-func (w *wire) sendNext(b *batch) bool {
-	withdrawn := b.requests[0].unless != nil && b.requests[0].unless.Load()
-	if withdrawn || w.session.fenced.Load() || !w.welcomed.Load() {
-		return false
-	}
-	b.known = w.session.client.shown.zxid.Load()
-	first, ok := w.askOwn(b)
-	if !ok {
-		return false
-	}
-	if w.requested = b.asked.sent; w.requested == 0 {
-		w.requested = w.session.now()
-	}
-	frames := w.frames[:0]
-	for i := range b.requests {
-		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
-		frames = binary.BigEndian.AppendUint32(frames, uint32(8+len(request.body)))
-		frames = binary.BigEndian.AppendUint32(frames, uint32(ownXid(first+int32(i))))
-		frames = binary.BigEndian.AppendUint32(frames, uint32(request.kind))
-		frames = append(frames, request.body...)
-	}
-	if cap(frames) <= leaseAhead {
-		w.frames = frames
-	}
-	if until, move := w.writes.move(w.session.timeout()); move {
-		_ = w.Conn.SetWriteDeadline(until) // fails only once the connection is closed
-	}
-	if _, err := w.Conn.Write(frames); err != nil {
-		w.drop() // a part of it may have been written
-	}
-	return true
-}
 
 // awaitsOwn says whether the answer that is due is to a request of our own of this kind: the list behind the making of a place, say.
 func (w *wire) awaitsOwn(kind int32) bool {
@@ -160,25 +94,6 @@ func (w *wire) mostOfOwn() int {
 		return 0
 	}
 	return max(leaseAnswer, due.own.most)
-}
-
-// ownXid is the number of the request of our own before which there were so many.
-func ownXid(before int32) int32 { return firstOwnXid | before&(firstOwnXid-1) }
-
-// askOwn notes requests of our own that are about to be sent, unless the connection is over. So many were there before.
-func (w *wire) askOwn(b *batch) (before int32, ok bool) {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	if w.over {
-		return 0, false
-	}
-	count := int32(len(b.requests))
-	before = w.session.ownAsked.Add(count) - count
-	for i := range b.requests {
-		request := &b.requests[i]
-		w.asked.add(question{xid: ownXid(before + int32(i)), kind: request.kind, path: request.path, own: request, batch: b})
-	}
-	return before, true
 }
 
 // answerOwn hands the answer to a request of our own to whoever asked.

@@ -141,21 +141,26 @@ func checkGreeting(reply []byte) error {
 	return nil
 }
 
-// ask notes a request that is about to be sent.
-func (w *wire) ask(frame []byte) {
+// ask lines up a frame of the library's, and notes what it asks. It returns false if the frame is not to be written.
+func (w *wire) ask(frame []byte) bool {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if w.isNeedless(frame) {
+		return false
+	}
+	w.lined = append(w.lined, frame...)
 	if len(frame) < frameLength+8 {
-		return
+		return true
 	}
 	sent := question{xid: int32(binary.BigEndian.Uint32(frame[frameLength:])), kind: int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
 	if sent.xid < 0 {
-		return
+		return true
 	}
 	if sent.kind == opGetChildren2 && w.session.brief {
 		sent.path = pathIn(frame[frameLength+8:])
 	}
-	w.asking.Lock()
-	defer w.asking.Unlock()
 	w.asked.add(sent)
+	return true
 }
 
 // answered is the question whose answer is due, if one with this number has come.
@@ -167,6 +172,9 @@ func (w *wire) answered(xid int32) question {
 		return noQuestion
 	}
 	w.asked.drop()
+	if due.own != nil {
+		w.unanswered -= due.own.size()
+	}
 	return due
 }
 

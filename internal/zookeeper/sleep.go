@@ -11,7 +11,7 @@ import (
 // for and which commit nothing. See the package comment. The session's lock guards it.
 type slumber struct {
 	asleep  bool
-	wanted  instant // when something was made on the session last, or given up, or somebody had it proved
+	wanted  instant // when something was to be made on the session last, or given up, or somebody had it proved
 	due     instant // by when it must be proved: a lifetime after something was made on it as it slept
 	assured instant // until when whoever has asked as it slept counts on what will stand on it; it stays as it is while the session is woken
 

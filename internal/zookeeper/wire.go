@@ -51,15 +51,18 @@ type wire struct {
 	replies  int
 	welcomed atomic.Bool // the handshake has been answered
 
-	writing   chan struct{} // held while a request is noted and written, which are in one order
-	requested instant       // when the newest request but pings was written
-	frames    []byte        // room for requests of our own
-	writes    deadline      // of these
-	reads     deadline      // of answers to them
+	writing chan struct{} // held while something is written
+	called  atomic.Bool   // somebody is about to write what has lined up
+	writes  deadline      // of what is written
+	reads   deadline      // of answers to requests of our own
 
-	asking sync.Mutex
-	asked  questions // under way
-	over   bool      // nothing is answered any more
+	asking     sync.Mutex
+	asked      questions // under way
+	unanswered int       // bytes of these, of those that are our own
+	lined      []byte    // what is to be written next, in the order in which it was asked
+	room       []byte    // for what lines up after that
+	requested  instant   // when the newest request but pings lined up
+	over       bool      // nothing is answered any more
 
 	closing sync.Once
 }
@@ -71,17 +74,11 @@ func (w *wire) Write(frame []byte) (int, error) {
 	if w.handshake.sent == 0 {
 		return w.writeHandshake(frame)
 	}
-	w.writing <- struct{}{} // and not a mutex, for which virtual time does not wait
-	defer func() { <-w.writing }()
-	if w.isNeedless(frame) {
-		return len(frame), nil
+	w.writing <- struct{}{}
+	if w.ask(frame) {
+		w.writeLined()
 	}
-	w.ask(frame)
-	if w.session.fenced.Load() {
-		w.drop()
-	} else if _, err := w.Conn.Write(frame); err != nil {
-		w.drop()
-	}
+	w.yield()
 	return len(frame), nil
 }
 
@@ -147,7 +144,7 @@ func (w *wire) Read(buffer []byte) (int, error) {
 }
 
 // next waits for a reply to the library and looks at it. Answers to requests of our own that come before go to whoever asked; each begins
-// anew how long the library waits, as one to itself would. What is malformed is not handed over.
+// anew, within a sixteenth of the timeout, how long the library waits, as one to itself would. What is malformed is not handed over.
 func (w *wire) next() error {
 	for {
 		if own, err := w.nextReply(); !own || err != nil {

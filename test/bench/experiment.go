@@ -52,6 +52,11 @@ func locks(quick bool) (all []experiment) {
 		title := fmt.Sprintf("Lock pair (acquire and release), %d callers, each with a lock of its own", p.callers)
 		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
 	}
+	t := threads{pairs{callers: 64, each: 40, rounds: 6}}
+	if quick {
+		t.rounds, t.each = 2, 10
+	}
+	all = append(all, experiment{"threads-64", "Lock pair, 64 threads of one application over one session, each with a lock of its own", t.run})
 	w := ways{pairs{callers: 1, each: 300, rounds: 6}}
 	if quick {
 		w.rounds, w.each = 2, 75

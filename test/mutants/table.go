@@ -276,10 +276,8 @@ var planned = []Mutant{
 		}},
 	},
 	{
-		ID: "U9", Bug: "the end of a lease's stream does not reach what stands on it",
-		Catchers: []Catcher{{
-			Package: "service", Test: "TestALeaseThatIsClosedElsewhereEndsWhatItsStreamCarries", Complaint: "deadlock|timed out|got",
-		}},
+		ID: "U9", Bug: "the end of a lease's stream reaches what stands on it before that knows of the end",
+		Catchers: []Catcher{{Package: "service", Test: "TestARequestThatHearsOfItsStreamsEndHasEnded", Complaint: "why: got"}},
 	},
 }
 

@@ -45,6 +45,14 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestASessionUsesNoNumberTwice").saying("under the numbers")},
 	},
 	{
+		ID: "D7", Bug: "what is asked while another request is being written is written by nobody",
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsAskedWhileOthersWriteIsWrittenAfterIt", Complaint: "deadlock|timed out|writes"}},
+	},
+	{
+		ID: "D8", Bug: "a request that its caller was told is lost is written after that",
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsLostIsNotWritten", Complaint: "deadlock|writes"}},
+	},
+	{
 		ID: "R1", Bug: "heartbeats find that a place is there, and not whether somebody has written that it must end",
 		Catchers: []Catcher{
 			simulated("TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind").saying("after the removal"),
