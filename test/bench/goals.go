@@ -55,6 +55,7 @@ func pairGoals() []goal {
 		{standalone, "pairs-64", leaseName, "rate ÷ v3lock", atLeast, 0.90},
 		{standalone, "pairs-64", leaseName, "sidecar CPU µs", atMost, 300},
 		{standalone, "pairs-64", plainName, "rate ÷ lease", atLeast, 0.90},
+		{standalone, "threads-64", streamName, "rate ÷ floor", atLeast, 0.70},
 		{onEnsemble, "pairs-64", plainName, "rate ÷ lease", atLeast, 0.90},
 	}
 	for _, row := range []string{streamName, clientName} {
