@@ -276,7 +276,7 @@ var planned = []Mutant{
 		}},
 	},
 	{
-		ID: "U9", Bug: "the end of a lease's stream reaches what stands on it before that knows of the end",
+		ID: "U9", Bug: "the end of a lease's stream reaches requests that do not know of it yet",
 		Catchers: []Catcher{{Package: "service", Test: "TestARequestThatHearsOfItsStreamsEndHasEnded", Complaint: "why: got"}},
 	},
 }

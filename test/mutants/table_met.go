@@ -45,11 +45,11 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestASessionUsesNoNumberTwice").saying("under the numbers")},
 	},
 	{
-		ID: "D7", Bug: "what is asked while another request is being written is written by nobody",
+		ID: "D7", Bug: "a request that comes while another one goes out waits for ever",
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsAskedWhileOthersWriteIsWrittenAfterIt", Complaint: "deadlock|timed out|writes"}},
 	},
 	{
-		ID: "D8", Bug: "a request that its caller was told is lost is written after that",
+		ID: "D8", Bug: "a request goes out after its caller has heard that it is lost",
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsLostIsNotWritten", Complaint: "deadlock|writes"}},
 	},
 	{
