@@ -161,12 +161,12 @@ func (j *joinRequest) awaitName(ctx context.Context) (err error) {
 	return err
 }
 
-// begin makes a member of the node. The first look is due at once.
+// begin makes a member of the node.
 func (j *joinRequest) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
 	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place, j.guards)
 	j.known = j.about().Metadata
 	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{changed: recipes.Given()}
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{}
 }
 
 // look asks what has become of the member's node.

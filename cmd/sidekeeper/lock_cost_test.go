@@ -22,6 +22,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
@@ -44,6 +45,7 @@ type costBounds struct{ requests, allocations, goroutines bound }
 
 var (
 	cycleBound = bound{most: 4.2, goal: 4.1}
+	joinBound  = bound{most: 4.1, goal: 3} // of a member that leaves at once, and has a session of an earlier one
 	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}}
 	// Over one stream for all of a lease.
 	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}}
@@ -184,6 +186,40 @@ func TestLocksOverTheStreamOfTheirLeaseCostNoGoroutine(t *testing.T) {
 }
 
 // What stands on a goroutine's stack beyond 8 KiB, or 4, doubles it, for as long as the lease is open.
+func TestAMemberCostsNoMoreThanItDid(t *testing.T) {
+	s := startCounted(t)
+	members := membershipv1.NewMembershipServiceClient(s.connection)
+	joinAll := func() {
+		for i := range pairsCounted / 4 {
+			ctx, leave := context.WithCancel(t.Context())
+			stream, err := members.Join(ctx, &membershipv1.JoinRequest{Group: "group", Member: fmt.Sprint(i)}, grpc.WaitForReady(true))
+			mustCount(t, err)
+			_, err = stream.Recv()
+			mustCount(t, err)
+			leave()
+			if _, err := stream.Recv(); err == nil {
+				t.Fatal("the stream goes on")
+			}
+		}
+	}
+	joinAll() // so that the directory and a session are there
+	var requests float64
+	for range batches {
+		s.link.ResetRequests()
+		joinAll()
+		requests = 0
+		for operation, count := range s.link.ResetRequests() {
+			if operation != link.Ping {
+				requests += float64(count) / (pairsCounted / 4)
+			}
+		}
+		if joinBound.holds(requests) {
+			break
+		}
+	}
+	joinBound.check(t, "requests of the ensemble", requests)
+}
+
 func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
 	s := startCounted(t)
 	s.lease(t)

@@ -32,7 +32,6 @@ func (s *Session) Create(
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
-	s.client.reader.expect(ctx, member)
 	gone := s.own(member, len(member), true)
 	s.cover(member, memberVersion, sent)
 	made := memberOf(data, stat)
