@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"encoding/binary"
+	"math"
 )
 
 // What is written over a connection lines up first: what is noted as asked and what is to be written are in one order. Whoever has the turn to
@@ -18,14 +19,17 @@ const (
 
 	// mostLinedUp is how many bytes line up before a goroutine that must not wait has to find another way.
 	mostLinedUp = 256 << 10
+
+	// mostRoom is how many bytes of room for what lines up are kept, twice for each connection.
+	mostRoom = 4 << 10
 )
 
 // send writes a batch, and says whether it did. The answers come when the connection ends, at the latest.
 func (w *wire) send(b *batch) bool {
 	w.writing <- struct{}{} // and not a mutex, for which virtual time does not wait
-	_, ok := w.lineUp(b)
+	_, ok := w.lineUp(b, math.MaxInt)
 	if ok {
-		w.writeLined()
+		w.writeLined(math.MaxInt)
 	}
 	w.yield()
 	return ok
@@ -33,7 +37,7 @@ func (w *wire) send(b *batch) bool {
 
 // sendAtOnce is send for those who must not wait: it writes only what the kernel certainly takes, which is little while little is unanswered.
 func (w *wire) sendAtOnce(b *batch) bool {
-	crowd, ok := w.lineUp(b)
+	crowd, ok := w.lineUp(b, mostLinedUp)
 	switch {
 	case !ok:
 		return false
@@ -42,7 +46,7 @@ func (w *wire) sendAtOnce(b *batch) bool {
 	default:
 		select {
 		case w.writing <- struct{}{}:
-			w.writeLined()
+			w.writeLined(mostUnanswered) // others may have lined up more meanwhile
 			w.yield()
 		default: // yield of the one that has the turn sees it
 		}
@@ -58,7 +62,7 @@ func (w *wire) callWriter() {
 	go func() {
 		w.writing <- struct{}{}
 		w.called.Store(false)
-		w.writeLined()
+		w.writeLined(math.MaxInt)
 		w.yield()
 	}()
 }
@@ -74,9 +78,9 @@ func (w *wire) yield() {
 	}
 }
 
-// lineUp notes what is asked, unless that must not be sent any more, and has it written by the next who writes. crowd says whether others are to
-// come before it is written.
-func (w *wire) lineUp(b *batch) (crowd, ok bool) {
+// lineUp notes what is asked, unless that must not be sent any more or more than so many bytes would line up, and has it written by the next who
+// writes. crowd says whether others are to come before it is written.
+func (w *wire) lineUp(b *batch, most int) (crowd, ok bool) {
 	withdrawn := b.requests[0].unless != nil && b.requests[0].unless.Load()
 	if withdrawn || w.session.fenced.Load() || !w.welcomed.Load() {
 		return false, false
@@ -84,7 +88,7 @@ func (w *wire) lineUp(b *batch) (crowd, ok bool) {
 	b.known = w.session.client.shown.zxid.Load()
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	if w.over || len(w.lined)+b.size() > mostLinedUp {
+	if w.over || len(w.lined)+b.size() > most {
 		return false, false
 	}
 	crowd = len(w.asked.all()) > mostAlone || w.unanswered+b.size() > mostUnanswered
@@ -106,13 +110,16 @@ func (w *wire) lineUp(b *batch) (crowd, ok bool) {
 	return crowd, true
 }
 
-// writeLined writes what has lined up. Its caller has the turn to write.
-func (w *wire) writeLined() {
+// writeLined writes what has lined up, unless that is more than so many bytes. Its caller has the turn to write.
+func (w *wire) writeLined(most int) {
 	w.asking.Lock()
 	frames, over := w.lined, w.over
-	w.lined, w.room = w.room[:0], nil
+	nothing := len(frames) == 0 || len(frames) > most
+	if !nothing {
+		w.lined, w.room = w.room[:0], nil
+	}
 	w.asking.Unlock()
-	if len(frames) == 0 {
+	if nothing {
 		return
 	}
 	if until, move := w.writes.move(w.session.timeout()); move {
@@ -123,7 +130,7 @@ func (w *wire) writeLined() {
 	} else if _, err := w.Conn.Write(frames); err != nil {
 		w.drop() // a part of it may have been written
 	}
-	if cap(frames) <= readerAhead {
+	if cap(frames) <= mostRoom {
 		w.room = frames[:0]
 	}
 }

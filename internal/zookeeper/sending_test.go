@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,5 +124,29 @@ func TestWhatIsLostIsNotWritten(t *testing.T) {
 		expect.Same(t, "writes", pipe.written(), "[0]")
 		expect.Same(t, "closed", pipe.closed, true)
 		expect.Same(t, "sent when it is over", w.sendAtOnce(newBatch(func(*batch) {}, checkOf("/", anyVersion).request())), false)
+	})
+}
+
+// What is long, or comes behind much, is written by those who may wait; those who must not leave it to them.
+func TestLongRequestsAreWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pipe := &slowPipe{let: make(chan struct{})}
+		w, ask := pipe.wire(t)
+		long := func() *batch {
+			return newBatch(func(*batch) {}, ownRequest{kind: opSetData, body: make([]byte, mostLinedUp)})
+		}
+		expect.Same(t, "by one who must not wait", w.sendAtOnce(long()), false)
+		sent := make(chan bool)
+		go func() { sent <- w.send(long()) }()
+		synctest.Wait()
+		ask()
+		ask()
+		go func() { sent <- w.send(long()) }()
+		synctest.Wait()
+		close(pipe.let)
+		expect.Same(t, "sent", <-sent && <-sent, true)
+		synctest.Wait()
+		expect.Same(t, "numbers", strings.ReplaceAll(pipe.written(), "][", " "), "[0 1 2 3]")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -54,13 +55,13 @@ type wire struct {
 	writing chan struct{} // held while something is written
 	called  atomic.Bool   // somebody is about to write what has lined up
 	writes  deadline      // of what is written
+	room    []byte        // for what lines up while that is written
 	reads   deadline      // of answers to requests of our own
 
 	asking     sync.Mutex
 	asked      questions // under way
 	unanswered int       // bytes of these, of those that are our own
 	lined      []byte    // what is to be written next, in the order in which it was asked
-	room       []byte    // for what lines up after that
 	requested  instant   // when the newest request but pings lined up
 	over       bool      // nothing is answered any more
 
@@ -76,7 +77,7 @@ func (w *wire) Write(frame []byte) (int, error) {
 	}
 	w.writing <- struct{}{}
 	if w.ask(frame) {
-		w.writeLined()
+		w.writeLined(math.MaxInt)
 	}
 	w.yield()
 	return len(frame), nil

@@ -31,11 +31,12 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		{toldLate, "NobodyCountsOnWhatIsGone", 8, "caller 1 has its place deleted"},
 		{twoPlaces, "a request has two places", 2, "caller 1 has a second place made"},
 	} {
-		for _, carried := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, on its lease's stream: %t", c.mistake, carried), func(t *testing.T) {
+		for i := range 4 {
+			carried, many := i%2 == 0, i/2 == 0
+			t.Run(fmt.Sprintf("%s, on its lease's stream: %t, where all may hold: %t", c.mistake, carried, many), func(t *testing.T) {
 				t.Parallel()
 				found := explore(newLock(bounds{
-					mistake: c.mistake, carried: [callers]bool{carried, carried}, ticks: 3, places: 2, asks: 1, faults: 1,
+					mistake: c.mistake, carried: [callers]bool{carried, carried}, many: many, ticks: 3, places: 2, asks: 1, faults: 1,
 				}), 1_000_000)
 				t.Log(found.told())
 				if !strings.Contains(found.broken, c.broken) || len(found.trace) != c.length || found.trace[c.length-1] != c.last {
@@ -71,6 +72,8 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"on leases' streams, with other processes", bounds{carried: both, ticks: 1, places: 2, asks: 1, faults: 1, others: true}, 225_204},
 		{"with streams of their own", bounds{carried: neither, ticks: 2, places: 2, asks: 1, faults: 1}, 238_948},
 		{"with streams of their own, and other processes", bounds{carried: neither, ticks: 1, places: 2, asks: 1, faults: 1, others: true}, 215_255},
+		{"where all may hold", bounds{carried: oneOfEach, many: true, ticks: 1, places: 2, asks: 1, faults: 1}, 695_273},
+		{"where all may hold, without faults", bounds{carried: oneOfEach, many: true, ticks: 1, places: 2, asks: 1}, 141_109},
 		{"one of each, and a hold more", bounds{carried: oneOfEach, ticks: 1, places: 3, asks: 1}, 404_569},
 		{"two answers", bounds{carried: both, ticks: 2, places: 2, asks: 2}, 339_555},
 		{"a restart", bounds{carried: both, ticks: 1, places: 2, asks: 1, kills: 1}, 151_476},

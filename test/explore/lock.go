@@ -26,6 +26,7 @@ const callers = 2
 type bounds struct {
 	mistake mistake
 	carried [callers]bool // whose hold is told of on its lease's stream
+	many    bool          // all may hold at once: permits that are enough for them, members of a group, those who vote or stand at a barrier
 	ticks   int           // how often a tick passes
 	places  int           // how many are made
 	asks    int           // how often a caller asks for how long, of one hold
@@ -181,7 +182,7 @@ func (l *lock) remove(is func(place) bool) { l.places = slices.DeleteFunc(l.plac
 func (l *lock) grant(s *side) {
 	s.stage, s.granted, s.held, s.knows = holding, s.place, true, s.dead
 	for i := range l.sides {
-		if other := &l.sides[i]; other.granted > s.granted {
+		if other := &l.sides[i]; !l.many && other.granted > s.granted {
 			l.wrong = "TokensGrow: a token is smaller than one that was granted before it"
 		}
 	}
@@ -277,6 +278,7 @@ func (l *lock) broken() string {
 	switch {
 	case l.wrong != "":
 		return l.wrong
+	case l.many:
 	case l.isSure(a) && l.isSure(b):
 		return "OneCallerIsSure: two callers are sure of the lock"
 	case a.says() && (b.says() || l.isSure(b)), b.says() && l.isSure(a):

@@ -87,7 +87,7 @@ func (l *lock) ofAnswers(s *side, may func(bool, string, act)) {
 
 // ofSidecar are what a caller's sidecar does.
 func (l *lock) ofSidecar(s *side, may func(bool, string, act)) {
-	isFirst := len(l.places) > 0 && l.places[0].token == s.place
+	isFirst := l.many || len(l.places) > 0 && l.places[0].token == s.place
 	may(s.stage == waiting && !s.first && isFirst, "is seen to be the first", func(_ *lock, s *side) { s.first = true })
 	proved := !s.lost && s.proved > l.now
 	may(s.stage == waiting && s.first && (proved || l.mistake == grantedUnproved), "is granted the lock", (*lock).grant)
