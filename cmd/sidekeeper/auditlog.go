@@ -51,7 +51,7 @@ func (s *settings) newAudit(logged *sink.Sink, dropped func(lines int)) (audit, 
 func newAuditTo(to *sink.Sink, encoder zapcore.Encoder, dropped func(lines int)) audit {
 	const name = "audit"
 	gap := zapcore.Entry{Level: zapcore.InfoLevel, LoggerName: name, Message: "gap"}
-	lines := to.Log(sink.Options{AtOnce: true, Gap: gapLine(encoder, gap), Dropped: dropped})
+	lines := to.Log(sink.Options{Wait: sink.Brief, Gap: gapLine(encoder, gap), Dropped: dropped})
 	log := zap.New(zapcore.NewCore(encoder, lines, zapcore.InfoLevel), zap.ErrorOutput(lines)).Named(name)
 	return audit{log, lines.Takes}
 }

@@ -116,7 +116,7 @@ func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run 
 	if outlives {
 		notes := outliveReader(command.ErrOrStderr())
 		defer notes.Close()
-		sidecar.Notes = notes.Log(sink.Options{AtOnce: true})
+		sidecar.Notes = notes.Log(sink.Options{})
 	}
 	ctx, stop := untilSignal(command.Context())
 	defer stop()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,14 +42,14 @@ const (
 type bound struct{ most, goal float64 }
 
 // With the race detector there are 4 to 8 % more allocations than without.
-type costBounds struct{ requests, allocations, goroutines bound }
+type costBounds struct{ requests, allocations, goroutines, writes bound }
 
 var (
 	cycleBound = bound{most: 4.2, goal: 4.1}
 	joinBound  = bound{most: 4.1, goal: 3} // of a member that leaves at once, and has a session of an earlier one
-	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}}
+	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}, writes: bound{10, 6}}
 	// Over one stream for all of a lease.
-	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}}
+	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}, writes: bound{8, 4}}
 
 	// Of a lease with locks that stand on its stream, with the two of the stream's handler.
 	carriedBound = bound{most: 6.05, goal: 6}
@@ -104,7 +105,7 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 		}
 	}
 	pairs(pairsCounted / 10) // so that directories and buffers are there
-	var requests, goroutines, allocations float64
+	var requests, goroutines, allocations, writes float64
 	for range batches {
 		before := s.counts(t)
 		s.link.ResetRequests()
@@ -113,13 +114,15 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 		requests = s.requests() / pairsCounted
 		goroutines = float64(after.Goroutines-before.Goroutines) / pairsCounted
 		allocations = float64(after.Allocations-before.Allocations) / pairsCounted
-		if bounds.requests.holds(requests) && bounds.goroutines.holds(goroutines) && bounds.allocations.holds(allocations) {
+		writes = float64(after.Writes-before.Writes) / pairsCounted
+		if bounds.requests.holds(requests) && bounds.goroutines.holds(goroutines) && bounds.allocations.holds(allocations) && bounds.writes.holds(writes) {
 			break
 		}
 	}
 	bounds.requests.check(t, "requests of the ensemble", requests)
 	bounds.goroutines.check(t, "goroutines made", goroutines)
 	bounds.allocations.check(t, "allocations", allocations)
+	bounds.writes.check(t, "calls of write(2)", writes)
 }
 
 func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
@@ -242,7 +245,18 @@ func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
 }
 
 // counts are of the sidecar's process, since it has begun, and of what is there after a collection of garbage.
-type counts struct{ Allocations, Goroutines, Running, Stacks uint64 }
+type counts struct{ Allocations, Goroutines, Running, Stacks, Writes uint64 }
+
+// writes is how often the process has called write(2) so far; 0 where no kernel counts that.
+func writes() (count uint64) {
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), "syscw: ")
+	_, _ = fmt.Sscan(after, &count)
+	return count
+}
 
 // counted is the program with another thing that it does: for each line of its input it writes its counts. It ends with its input.
 func counted(arguments []string) int {
@@ -255,8 +269,8 @@ func counted(arguments []string) int {
 			runtime.GC()
 			runtime.ReadMemStats(&memory)
 			metrics.Read(made)
-			fmt.Fprintf(os.Stdout, `{"allocations": %d, "goroutines": %d, "running": %d, "stacks": %d}`+"\n",
-				memory.Mallocs, made[0].Value.Uint64(), runtime.NumGoroutine(), memory.StackInuse)
+			fmt.Fprintf(os.Stdout, `{"allocations": %d, "goroutines": %d, "running": %d, "stacks": %d, "writes": %d}`+"\n",
+				memory.Mallocs, made[0].Value.Uint64(), runtime.NumGoroutine(), memory.StackInuse, writes())
 		}
 	}()
 	return run(ctx, arguments, nil, io.Discard, os.Stderr)

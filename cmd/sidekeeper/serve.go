@@ -64,7 +64,7 @@ func newServerCommand(
 func outliveReader(stderr io.Writer) *sink.Sink {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: commands that are run would inherit that
 	logged := sink.New(show.LogWriter(stderr))
-	stdlog.SetOutput(logged.Log(sink.Options{AtOnce: true}))
+	stdlog.SetOutput(logged.Log(sink.Options{}))
 	return logged
 }
 
@@ -225,7 +225,7 @@ func (s *settings) newLog(to *sink.Sink, dropped func(lines int)) *zap.Logger {
 	}
 	encoder := s.encoder(encoding())
 	gap := zapcore.Entry{Level: zapcore.WarnLevel, Message: "lines of the log are missing: they were not written in time"}
-	lines := to.Log(sink.Options{Gap: gapLine(encoder, gap), Dropped: dropped})
+	lines := to.Log(sink.Options{Wait: sink.Delay, Gap: gapLine(encoder, gap), Dropped: dropped})
 	atOnce := zap.Hooks(func(line zapcore.Entry) error {
 		if line.Level < zap.WarnLevel {
 			return nil

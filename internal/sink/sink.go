@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// Delay is how long a line may wait for others to be written with: each write costs a call more than the line.
+	// Delay is how long a line of a log waits for others to be written with: each write costs a call more than the line. Brief is the same for one
+	// that somebody counts on.
 	Delay = 250 * time.Millisecond
+	Brief = 2 * time.Millisecond
 
 	room     = 512 << 10   // bytes of one log that wait or are being written, at most
 	block    = 64 << 10    // bytes that wait for no others
@@ -22,15 +24,17 @@ const (
 
 // A Sink writes the lines of one or several logs to one place, in their order.
 type Sink struct {
-	to                 io.Writer
-	waits, due, closes chan struct{}
-	done               chan struct{} // closed when nothing is written any more
-	closing            sync.Once
+	to      io.Writer
+	timer   *time.Timer // fires when it is time to write
+	closes  chan struct{}
+	done    chan struct{} // closed when nothing is written any more
+	closing sync.Once
 
 	mu      sync.Mutex
 	beside  []*Sink
 	logs    []*Log
 	waiting []byte
+	due     time.Time // when it is to be written; zero if nothing is
 	written []byte    // the lines of the last write, whose memory is used again
 	shares  []share   // of that write, by log
 	began   time.Time // when the write under way began; zero if there is none
@@ -41,7 +45,8 @@ type Sink struct {
 
 // New makes a sink, which the caller must close.
 func New(to io.Writer) *Sink {
-	s := &Sink{to: to, waits: make(chan struct{}, 1), due: make(chan struct{}, 1), closes: make(chan struct{}), done: make(chan struct{})}
+	s := &Sink{to: to, timer: time.NewTimer(Delay), closes: make(chan struct{}), done: make(chan struct{})}
+	s.timer.Stop()
 	go s.run()
 	return s
 }
@@ -67,7 +72,7 @@ type Log struct {
 
 // Options are how a log is written. Each of them may be left out.
 type Options struct {
-	AtOnce  bool                   // its lines wait for no others
+	Wait    time.Duration          // for how long a line waits for others to be written with, at most
 	Gap     func(lines int) []byte // the line that stands where so many are missing; a plain sentence
 	Dropped func(lines int)        // counts lines that are missing
 }
@@ -83,30 +88,38 @@ func (s *Sink) Log(of Options) *Log {
 
 // Write implements io.Writer.
 func (l *Log) Write(line []byte) (int, error) {
-	fits, much := l.add(line)
-	switch {
-	case !fits:
+	if !l.add(line) {
 		l.drop(1)
-	case l.of.AtOnce || much:
-		wake(l.sink.due)
-	default:
-		wake(l.sink.waits)
 	}
 	return len(line), nil
 }
 
-func (l *Log) add(line []byte) (fits, much bool) {
+func (l *Log) add(line []byte) (fits bool) {
 	s := l.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || l.writing+l.size+len(line) > room { // a log that is full takes nothing from the others
 		l.after++
-		return false, false
+		return false
 	}
 	s.waiting = append(s.waiting, line...)
 	l.waiting++
 	l.size += len(line)
-	return true, len(s.waiting) >= block
+	wait := l.of.Wait
+	if len(s.waiting) >= block {
+		wait = 0
+	}
+	s.writeInLocked(wait)
+	return true
+}
+
+// writeInLocked has what waits written after a time, or sooner if that was said before.
+func (s *Sink) writeInLocked(wait time.Duration) {
+	due := time.Now().Add(wait)
+	if s.due.IsZero() || due.Before(s.due) {
+		s.due = due
+		s.timer.Reset(wait)
+	}
 }
 
 func (l *Log) drop(lines int) {
@@ -117,7 +130,9 @@ func (l *Log) drop(lines int) {
 
 // Sync has what waits written now, and does not wait for that.
 func (l *Log) Sync() error {
-	wake(l.sink.due)
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
+	l.sink.writeInLocked(0)
 	return nil
 }
 
@@ -150,35 +165,16 @@ func (s *Sink) Close() bool {
 	return true
 }
 
-func wake(of chan<- struct{}) {
-	select {
-	case of <- struct{}{}:
-	default:
-	}
-}
-
 func (s *Sink) run() {
 	defer close(s.done)
-	next, runs := time.NewTimer(Delay), false
-	next.Stop()
-	defer next.Stop()
+	defer s.timer.Stop()
 	for {
 		select {
-		case <-s.waits:
-			if !runs {
-				next.Reset(Delay)
-				runs = true
-			}
-			continue
-		case <-s.due:
-		case <-next.C:
+		case <-s.timer.C:
+			s.write(false)
 		case <-s.closes:
 			s.write(true)
 			return
-		}
-		next.Stop()
-		if runs = !s.write(false); runs {
-			next.Reset(again)
 		}
 	}
 }
@@ -186,10 +182,10 @@ func (s *Sink) run() {
 // A share is how many lines of one log a block has, and how many it says are missing.
 type share struct{ waiting, before, after int }
 
-func (s *Sink) write(last bool) (written bool) {
+func (s *Sink) write(last bool) {
 	lines, shares := s.take(last)
 	if len(lines) == 0 {
-		return true
+		return
 	}
 	n, err := s.to.Write(lines)
 	s.mu.Lock()
@@ -204,6 +200,7 @@ func (s *Sink) write(last bool) (written bool) {
 		for i, of := range shares {
 			s.logs[i].before += of.waiting + of.before + of.after
 		}
+		s.writeInLocked(again)
 	}
 	s.mu.Unlock()
 	for i, of := range shares {
@@ -211,7 +208,6 @@ func (s *Sink) write(last bool) (written bool) {
 			s.logs[i].drop(of.waiting)
 		}
 	}
-	return err == nil
 }
 
 // take is what waits, with a line wherever some are missing. It is good until the next one.
@@ -231,7 +227,7 @@ func (s *Sink) take(last bool) (lines []byte, shares []share) {
 	if lines = s.waiting; len(before)+len(after) > 0 {
 		lines = append(append(before, s.waiting...), after...)
 	}
-	s.waiting, s.written, s.closed = s.written[:0], s.waiting, last
+	s.waiting, s.written, s.closed, s.due = s.written[:0], s.waiting, last, time.Time{}
 	if cap(s.written) > block {
 		s.written = nil
 	}

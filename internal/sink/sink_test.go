@@ -58,10 +58,10 @@ type counted struct {
 	dropped int
 }
 
-func begin(to *Sink, name string, atOnce bool) *counted {
+func begin(to *Sink, name string, wait time.Duration) *counted {
 	c := &counted{}
 	c.Log = to.Log(Options{
-		AtOnce:  atOnce,
+		Wait:    wait,
 		Gap:     func(lines int) []byte { return fmt.Appendf(nil, "%s misses %d\n", name, lines) },
 		Dropped: func(lines int) { c.dropped += lines },
 	})
@@ -82,7 +82,7 @@ func TestLinesAreWrittenInBlocksInTheirOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{}
 		s := New(to)
-		log, audit := begin(s, "log", false), begin(s, "audit", true)
+		log, audit := begin(s, "log", Delay), begin(s, "audit", 0)
 		log.say("first")
 		same(t, "at first", to.read(), "")
 		<-time.After(Delay)
@@ -103,13 +103,37 @@ func TestLinesAreWrittenInBlocksInTheirOrder(t *testing.T) {
 	})
 }
 
+// A line that waits briefly takes along what has waited for longer, and is not kept by it.
+func TestALineWaitsNoLongerThanItMay(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		to := &reader{}
+		s := New(to)
+		log, audit := begin(s, "log", Delay), begin(s, "audit", Brief)
+		log.say("first")
+		<-time.After(time.Millisecond)
+		audit.say("second")
+		<-time.After(time.Millisecond)
+		audit.say("third")
+		same(t, "at first", to.read(), "")
+		<-time.After(time.Millisecond)
+		same(t, "two milliseconds after the second", to.read(), "first\nsecond\nthird\n")
+		log.say("fourth")
+		<-time.After(Delay - time.Millisecond)
+		same(t, "before its time", to.read(), "first\nsecond\nthird\n")
+		<-time.After(time.Millisecond)
+		same(t, "after it", to.read(), "first\nsecond\nthird\nfourth\n")
+		s.Close()
+	})
+}
+
 // A caller that writes a line does not wait for the reader.
 func TestALineDoesNotWaitForItsReader(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{stops: make(chan struct{})}
 		s := New(to)
-		log, audit := begin(s, "log", false), begin(s, "audit", true)
+		log, audit := begin(s, "log", Delay), begin(s, "audit", 0)
 		audit.say("0")
 		same(t, "takes", audit.Takes(), true)
 		synctest.Wait() // it is being written
@@ -143,7 +167,7 @@ func TestALogThatIsReadAgainGoesOnBehindALineAboutTheGap(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{stops: make(chan struct{})}
 		s := New(to)
-		log := begin(s, "log", true)
+		log := begin(s, "log", 0)
 		log.say("first")
 		synctest.Wait()
 		log.say(strings.Repeat("x", room-len("first\n")-1))
@@ -163,7 +187,7 @@ func TestAWriteThatFailsIsCountedAndTriedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{}
 		s := New(to)
-		log, audit := begin(s, "log", false), begin(s, "audit", true)
+		log, audit := begin(s, "log", Delay), begin(s, "audit", 0)
 		to.breaks(errors.New("no space left on device"), len("first\nsec"))
 		log.say("first")
 		audit.say("second")
@@ -188,7 +212,7 @@ func TestALogTakesLinesAfterAWriteOfNothing(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		s := New(&reader{})
-		audit := begin(s, "audit", true)
+		audit := begin(s, "audit", 0)
 		audit.say("first")
 		audit.say("second")
 		_ = audit.Sync() // and nothing waits any more
@@ -204,7 +228,7 @@ func TestAFailedWriteOfAnyLogIsTriedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{}
 		s := New(to)
-		plain, audit := s.Log(Options{AtOnce: true}), begin(s, "audit", true)
+		plain, audit := s.Log(Options{}), begin(s, "audit", 0)
 		to.breaks(errors.New("no space left on device"), 0)
 		fmt.Fprintln(plain, "first")
 		same(t, "while the disk is full", to.read(), "")
@@ -221,7 +245,7 @@ func TestALogTakesNothingWhileAWriteTakesLong(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		to := &reader{stops: make(chan struct{})}
 		s := New(to)
-		audit := begin(s, "audit", true)
+		audit := begin(s, "audit", 0)
 		audit.say("first")
 		synctest.Wait()
 		same(t, "at first", audit.Takes(), true)

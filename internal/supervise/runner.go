@@ -95,7 +95,7 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
 	lines := sink.New(stderr)
-	return show.Notes(lines.Log(sink.Options{AtOnce: true})), func() { lines.Close() }
+	return show.Notes(lines.Log(sink.Options{})), func() { lines.Close() }
 }
 
 // take waits for the claim, and gives it up for a signal that ends programs.
