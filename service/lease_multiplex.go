@@ -259,7 +259,7 @@ func (m *multiplex) stopping() {
 	}
 }
 
-// isOver is when the stream has ended, or its lease. Each request is ended first, for its context may not know of that yet: its turn comes in any
+// isOver is when the stream has ended, or its lease. Each request is ended first, for its context may not know of that yet: contexts end in any
 // order. What is begun later is over from the beginning.
 func (m *multiplex) isOver() {
 	for _, each := range m.all() {

@@ -17,7 +17,8 @@ func beginSpan(call, within context.Context, what string) (context.Context, trac
 	if !of.SpanContext().IsValid() {
 		return within, of // which tells nothing
 	}
-	return of.TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/service").Start(within, what)
+	tracer := of.TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/service")
+	return tracer.Start(within, what) //nolint:spancheck // the caller ends it
 }
 
 // tellGrant notes in the span of a call that it was granted the lock.

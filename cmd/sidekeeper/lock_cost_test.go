@@ -115,7 +115,8 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 		goroutines = float64(after.Goroutines-before.Goroutines) / pairsCounted
 		allocations = float64(after.Allocations-before.Allocations) / pairsCounted
 		writes = float64(after.Writes-before.Writes) / pairsCounted
-		if bounds.requests.holds(requests) && bounds.goroutines.holds(goroutines) && bounds.allocations.holds(allocations) && bounds.writes.holds(writes) {
+		made := bounds.goroutines.holds(goroutines) && bounds.allocations.holds(allocations)
+		if made && bounds.requests.holds(requests) && bounds.writes.holds(writes) {
 			break
 		}
 	}

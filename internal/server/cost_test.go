@@ -131,7 +131,7 @@ func TestAStreamKeepsNamesNotRequests(t *testing.T) {
 	attempted := func() attempt {
 		request := &lockv1.AcquireRequest{Name: strings.Repeat("x", 1<<20)}
 		runtime.AddCleanup(request, func(freed chan struct{}) { close(freed) }, freed)
-		return attemptOf(lockv1.LockService_Acquire_FullMethodName, request, []string{request.Name})
+		return attemptOf(lockv1.LockService_Acquire_FullMethodName, request, []string{request.GetName()})
 	}
 	made := attempted()
 	runtime.GC()

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Delay is how long a line of a log waits for others to be written with: each write costs a call more than the line. Brief is the same for one
-	// that somebody counts on.
+	// Delay is how long a line of a log waits for others to be written with: each write costs a call more than the line.
 	Delay = 250 * time.Millisecond
+	// Brief is how long a line waits that operators count on.
 	Brief = 2 * time.Millisecond
 
 	room     = 512 << 10   // bytes of one log that wait or are being written, at most

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// What is written over a connection lines up first: what is noted as asked and what is to be written are in one order. Whoever has the turn to
-// write writes all that stands there, in one piece. While many requests are under way those of a lease's callers wait for the next writer, so that
-// they share writes, and the server's work; see mostAlone.
+// What is written over a connection lines up first: what is noted as asked and what is to be written are in one order. The goroutine with the
+// turn to write writes all that stands there, in one piece. While many requests are under way those of a lease's callers wait for the next
+// writer. So they share writes, and the server's work; see mostAlone.
 
 const (
 	// mostAlone is how many requests may be under way when another one is written at once and alone.

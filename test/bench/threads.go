@@ -133,8 +133,8 @@ type floorThread struct {
 
 func (*floorThread) close() {}
 
-// ask sends what is asked in one write, and returns the answer to the last of the requests and that to the first.
-func (t *floorThread) ask(requests ...func(*bare)) (first, last floorAnswer, err error) {
+// ask sends what is asked in one write, and returns the answer to the first of the requests when all have one.
+func (t *floorThread) ask(requests ...func(*bare)) (first floorAnswer, err error) {
 	answered := make(chan floorAnswer, len(requests))
 	a := t.application
 	a.mu.Lock()
@@ -145,20 +145,20 @@ func (t *floorThread) ask(requests ...func(*bare)) (first, last floorAnswer, err
 	err = a.session.flush()
 	a.mu.Unlock()
 	for i := range requests {
-		last = <-answered
+		answer := <-answered
 		if i == 0 {
-			first = last
+			first = answer
 		}
-		if err == nil && (last.err != nil || last.code != 0) {
-			err = refused("request", last.code, last.err)
+		if err == nil && (answer.err != nil || answer.code != 0) {
+			err = refused("request", answer.code, answer.err)
 		}
 	}
-	return first, last, err
+	return first, err
 }
 
 func (t *floorThread) lock(_ context.Context, name string) error {
 	directory := floorRoot + "/" + name
-	created, _, err := t.ask(
+	created, err := t.ask(
 		func(b *bare) { b.request(link.Create, createBody(directory+"/lock-")) },
 		func(b *bare) { b.request(link.GetChildren, readBody(directory, false)) })
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *floorThread) lock(_ context.Context, name string) error {
 }
 
 func (t *floorThread) unlock(context.Context) error {
-	_, _, err := t.ask(func(b *bare) { b.request(link.Delete, deleteBody(t.path)) })
+	_, err := t.ask(func(b *bare) { b.request(link.Delete, deleteBody(t.path)) })
 	return err
 }
 
