@@ -142,6 +142,8 @@ func TestLockRevokeAsksAndWithAGraceAsAnOperator(t *testing.T) {
 		"lock", "revoke", "typo", "--grace", "0s", "--operator-address", operators.Target)
 	wantOutput(t, server, 77, "sidekeeper: a grace is for operators (OPERATOR_ONLY): use the operators' socket, "+
 		"see --operator-address\n", "lock", "revoke", "orders", "--grace", "1s", "--operator-address", server.Target)
+	// --address alone is where operators are, too: another sidecar may listen at the default.
+	wantOutput(t, server, 0, "holders asked: 5\n", "lock", "revoke", "orders", "--grace", "5s", "--address", operators.Target)
 }
 
 func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {

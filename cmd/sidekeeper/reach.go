@@ -42,7 +42,7 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 		"address of the sidecar: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
 	flags.StringVar(&r.operatorAddress, "operator-address",
 		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
-		"address of the sidecar's operator listener ($"+operatorAddressVariable+")")
+		"address of the sidecar's operator listener ($"+operatorAddressVariable+"); --address where that alone is given")
 	r.timeout = 10 * time.Second
 	flags.Var(span(&r.timeout, time.Millisecond, forever), "timeout", "timeout of each call")
 	flags.StringVar(&r.authority, "tls-ca", "", "file with the CA certificates to trust, for a remote address")
@@ -50,6 +50,14 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.key, "tls-key", "", "file with the client certificate's key")
 	r.output = choice{values: []string{"table", "json"}}
 	flags.VarP(&r.output, "output", "o", "output format, a table for people or json for programs")
+}
+
+// settle has what operators do go to the sidecar that --address names, unless it was said where operators reach one: another sidecar may listen at
+// the default address.
+func (r *reach) settle(flags *pflag.FlagSet) {
+	if flags.Changed("address") && !flags.Changed("operator-address") && os.Getenv(operatorAddressVariable) == "" {
+		r.operatorAddress = r.address
+	}
 }
 
 func (r *reach) json() bool { return r.output.String() == "json" }

@@ -28,7 +28,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 	// Whatever fails before a command begins is the fault of how it was called.
 	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
+		begun = true
+		reach.settle(command.Flags())
+	}
 
 	err := root.ExecuteContext(ctx)
 	if err != nil && !begun {
