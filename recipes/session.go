@@ -23,7 +23,9 @@ var (
 	ErrDenied = errors.New("denied by the ensemble's access control")
 	// ErrAuthDemanded means that the ensemble answers nothing to a client that has not authenticated as it demands; nothing was done.
 	ErrAuthDemanded = errors.New("the ensemble demands authentication: set --zookeeper-auth-file for its scheme digest, " +
-		"or --zookeeper-tls-cert and --zookeeper-tls-key for x509; the sidecar has no SASL")
+		"--zookeeper-sasl for sasl, or --zookeeper-tls-cert and --zookeeper-tls-key for x509")
+	// ErrUnauthenticated means that the sidecar and the ensemble have not proved to each other who they are, as settings demand; nothing was done.
+	ErrUnauthenticated = errors.New("the sidecar is not authenticated with the ensemble by --zookeeper-sasl: its log says why")
 	// ErrLocalSession means that the ensemble makes no node that belongs to a session; nothing was done.
 	ErrLocalSession = errors.New("the ensemble makes no ephemeral nodes for local sessions: " +
 		"set localSessionsEnabled=false, or localSessionsUpgradingEnabled=true, at its servers")

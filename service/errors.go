@@ -130,6 +130,7 @@ var answers = []answer{
 	{recipes.ErrQuota, codes.ResourceExhausted, errorsv1.Reason_REASON_QUOTA_EXCEEDED},
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrAuthDemanded, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DEMANDS_AUTH},
+	{recipes.ErrUnauthenticated, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DEMANDS_AUTH},
 	{recipes.ErrLocalSession, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrGuardLost, codes.FailedPrecondition, errorsv1.Reason_REASON_GUARD_LOST},

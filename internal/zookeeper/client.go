@@ -44,7 +44,8 @@ type Client struct {
 	shown         highWater
 	demandsAuth   atomic.Bool      // whether the ensemble's newest answer was that it demands authentication
 	crowded       largeDirectories // whose lists are read by the reader alone
-	quotas        *quota.Keeper    // or nil
+	saslState     saslState
+	quotas        *quota.Keeper // or nil
 	random        *rand.Rand
 	life          context.Context //nolint:containedctx // ends with Close
 	stop          context.CancelFunc
@@ -88,6 +89,9 @@ func New(config Config) (*Client, error) {
 	}
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
+	}
+	if config.SASL != nil {
+		c.work.Go(func() { c.keepSASL(ctx) })
 	}
 	return c, nil
 }

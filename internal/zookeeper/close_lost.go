@@ -129,6 +129,11 @@ func (s *Session) closeAt(ctx context.Context, server string, how closing) (take
 	}()
 	dialing, cancel := context.WithTimeout(ctx, how.dial)
 	defer cancel()
+	if s.client.config.SASL != nil {
+		if err := s.client.prepareSASL(dialing, server); err != nil {
+			return false, err
+		}
+	}
 	conn, err := s.client.connect(dialing, server)
 	if err != nil {
 		return false, err
@@ -136,7 +141,11 @@ func (s *Session) closeAt(ctx context.Context, server string, how closing) (take
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(how.answers))
-	if _, err := conn.Write(s.closeFrames(how.newest)); err != nil {
+	if s.client.config.SASL != nil {
+		err = s.closeAuthenticated(conn, server, how.newest)
+		return !errors.Is(err, io.EOF), err
+	}
+	if _, err := conn.Write(append(s.closeHandshake(how.newest), closeFrame()...)); err != nil {
 		return true, err
 	}
 	err = awaitCloseReply(conn)
@@ -148,14 +157,32 @@ func timedOut(err error) bool {
 	return is && late.Timeout()
 }
 
-// closeFrames are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if
-// only the handshake is heeded, the session is to last no longer for it than it must.
-func (s *Session) closeFrames(newest int64) []byte {
+// closeHandshake is a handshake for the session, and who we are. It asks for the shortest timeout there is: if only the handshake is heeded,
+// the session is to last no longer for it than it must.
+func (s *Session) closeHandshake(newest int64) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := handshakeFrame(s.id, 0, s.password[:])
 	binary.BigEndian.PutUint64(b[connectZxid:], uint64(newest))
-	return append(append(b, s.auth...), closeFrame()...)
+	return append(b, s.auth...)
+}
+
+// closeAuthenticated closes the session at a server that demands an exchange of packets between the handshake and the request.
+func (s *Session) closeAuthenticated(conn net.Conn, server string, newest int64) error {
+	if _, err := conn.Write(s.closeHandshake(newest)); err != nil {
+		return err
+	}
+	session, _, err := readGreeting(conn)
+	if err != nil || session == 0 { // it has expired
+		return err
+	}
+	if err := exchangeSASL(conn, conn, s.client.config.SASL, server); err != nil {
+		return err
+	}
+	if _, err := conn.Write(closeFrame()); err != nil {
+		return err
+	}
+	return awaitClosed(conn)
 }
 
 // handshakeFrame asks for a session, or for a new one if the id is 0.
@@ -218,7 +245,7 @@ func awaitClosed(conn net.Conn) error {
 }
 
 // readReply reads one reply, without its length.
-func readReply(conn net.Conn) ([]byte, error) {
+func readReply(conn io.Reader) ([]byte, error) {
 	head := make([]byte, frameLength)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/sasl"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -41,6 +42,7 @@ type Config struct {
 
 	Auth           func() [][]byte    // the digest credentials of now, `user:password` each; nil for none. See introduction
 	TLS            func() *tls.Config // towards the ensemble, asked for at each connection; nil for none
+	SASL           sasl.Identity      // who the sidecar is to servers, and has proved to it who they are; nil for none
 	ACL            string             // of new nodes: empty, `creator`, `open`, or `scheme:id:permissions` joined by commas
 	EphemeralBytes int                // most bytes of ephemeral paths one session may own
 	Quotas         bool               // the ensemble's quotas of what lies in Directories are obeyed
@@ -170,7 +172,7 @@ func (c *Config) safe(timeout time.Duration) error {
 // parseACL reads the ACL for new nodes: with credentials the creator's alone unless told otherwise, and never the
 // world's by default then.
 func (c *Config) parseACL() ([]zk.ACL, error) {
-	credentials := c.Auth != nil || c.showsCertificate()
+	credentials := c.Auth != nil || c.SASL != nil || c.showsCertificate()
 	switch {
 	case c.ACL == "open", c.ACL == "" && !credentials:
 		return zk.WorldACL(zk.PermAll), nil

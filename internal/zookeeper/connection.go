@@ -179,7 +179,7 @@ func (s *Session) server() string {
 	return s.address
 }
 
-// event is the library's callback: it must not block.
+// event is the library's callback: it must not block, except to authenticate.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession {
 		s.client.reader.fired(s, e)
@@ -187,7 +187,9 @@ func (s *Session) event(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		s.setConnected(true)
+		if s.authenticate() {
+			s.setConnected(true)
+		}
 	case zk.StateDisconnected:
 		s.setConnected(false)
 		if s.brief {

@@ -89,6 +89,9 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	if err := s.backOff(); err != nil {
 		return nil, err
 	}
+	if err := s.prepareSASL(address); err != nil {
+		return nil, err
+	}
 	leave, err := s.enterGate(address)
 	if err != nil {
 		return nil, err

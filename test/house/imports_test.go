@@ -48,7 +48,11 @@ var charters = []charter{
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute", "internal/trace"}, closed: wire},
+	{
+		folder: "internal/zookeeper", ours: []string{"recipes", "internal/jute", "internal/quota", "internal/sasl", "internal/trace"},
+		closed: wire,
+	},
+	{folder: "internal/sasl", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/lease", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
 	{folder: "internal/outbox", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/jute"},

@@ -1,0 +1,229 @@
+package sasl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// Kerberos says who the client is to a KDC, and who the servers are.
+type Kerberos struct {
+	Principal string // NAME, NAME/HOST or either with @REALM; empty: whoever's ticket lies in the credential cache
+	Keytab    string // file with the principal's keys; empty: there is a ticket in the credential cache
+	Config    string // file like /etc/krb5.conf; empty: $KRB5_CONFIG, or else that file
+	Service   string // the servers' principal: NAME, to which their host is added, NAME/HOST or NAME/HOST@REALM
+}
+
+// A ticket is for one service.
+type ticket struct {
+	ticket messages.Ticket
+	key    types.EncryptionKey
+	client types.PrincipalName
+	realm  string // the client's
+	ends   time.Time
+}
+
+// who is the client as KDCs write it.
+func (t ticket) who() string { return t.client.PrincipalNameString() + "@" + t.realm }
+
+// fetch gets a ticket for a service: with the keytab and the settings as the files hold them now, or with the ticket that lies in the
+// credential cache now. It waits for KDCs as long as the library does: 5 s for each, twice.
+func (k Kerberos) fetch(service types.PrincipalName, realm string) (got ticket, err error) {
+	defer recovered(&err, "what the KDC or a file holds cannot be read")
+	settings, err := k.settings()
+	if err != nil {
+		return ticket{}, err
+	}
+	asker, grant, key, err := k.login(settings)
+	if err != nil {
+		return ticket{}, err
+	}
+	defer asker.Destroy()
+	own := asker.Credentials.Domain()
+	if realm == "" {
+		realm = settings.ResolveRealm(service.NameString[len(service.NameString)-1])
+	}
+	if realm != "" && realm != own { // which takes a ticket for the other realm first
+		other := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
+		_, answer, err := asker.TGSREQGenerateAndExchange(other, own, grant, key, false)
+		if err != nil {
+			return ticket{}, err
+		}
+		grant, key = answer.Ticket, answer.DecryptedEncPart.Key
+	} else {
+		realm = own
+	}
+	_, answer, err := asker.TGSREQGenerateAndExchange(service, realm, grant, key, false)
+	if err != nil {
+		return ticket{}, err
+	}
+	granted := answer.DecryptedEncPart
+	if !isAES(granted.Key.KeyType) {
+		return ticket{}, fmt.Errorf("the ticket's key has the encryption type %d: only AES is supported", granted.Key.KeyType)
+	}
+	return ticket{answer.Ticket, granted.Key, asker.Credentials.CName(), own, granted.EndTime}, nil
+}
+
+func isAES(kind int32) bool {
+	switch kind {
+	case etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96,
+		etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.AES256_CTS_HMAC_SHA384_192:
+		return true
+	}
+	return false
+}
+
+// settings are those of the file. Its directives that the library does not know, such as includedir, have no effect.
+func (k Kerberos) settings() (*config.Config, error) {
+	name := k.Config
+	if name == "" {
+		name = os.Getenv("KRB5_CONFIG")
+	}
+	if name == "" {
+		name = "/etc/krb5.conf"
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	settings, err := config.NewFromReader(file)
+	if _, unsupported := errors.AsType[config.UnsupportedDirective](err); err != nil && !unsupported {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return settings, nil
+}
+
+// login gets the ticket with which others are asked for.
+func (k Kerberos) login(settings *config.Config) (*client.Client, messages.Ticket, types.EncryptionKey, error) {
+	if k.Keytab == "" {
+		return k.takeCached(settings)
+	}
+	none := messages.Ticket{}
+	keys, err := keytab.Load(k.Keytab)
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("%s: %w", k.Keytab, err)
+	}
+	name, realm, err := k.principal(settings)
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, err
+	}
+	asker := client.NewWithKeytab(name.PrincipalNameString(), realm, keys, settings, client.DisablePAFXFAST(true))
+	request, err := messages.NewASReqForTGT(realm, settings, name)
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, err
+	}
+	answer, err := asker.ASExchange(realm, request, 0)
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("login as %s@%s: %w", name.PrincipalNameString(), realm, err)
+	}
+	return asker, answer.Ticket, answer.DecryptedEncPart.Key, nil
+}
+
+// hasKey says why the keytab is of no use.
+func (k Kerberos) hasKey(settings *config.Config) (err error) {
+	defer recovered(&err, k.Keytab+" is no keytab")
+	keys, err := keytab.Load(k.Keytab)
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.Keytab, err)
+	}
+	name, realm, err := k.principal(settings)
+	if err != nil {
+		return err
+	}
+	for i := range keys.Entries {
+		if of := keys.Entries[i].Principal; of.Realm == realm && slices.Equal(of.Components, name.NameString) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no key of %s@%s", k.Keytab, name.PrincipalNameString(), realm)
+}
+
+// principal is the client's.
+func (k Kerberos) principal(settings *config.Config) (name types.PrincipalName, realm string, err error) {
+	name, realm = types.ParseSPNString(k.Principal)
+	if realm == "" {
+		realm = settings.LibDefaults.DefaultRealm
+	}
+	if realm == "" {
+		return name, "", fmt.Errorf("the principal %s has no realm, and the settings of Kerberos have no default_realm", k.Principal)
+	}
+	return name, realm, nil
+}
+
+// takeCached takes the ticket that kinit has put into the credential cache.
+func (k Kerberos) takeCached(settings *config.Config) (*client.Client, messages.Ticket, types.EncryptionKey, error) {
+	none := messages.Ticket{}
+	path, err := cachePath()
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, err
+	}
+	cache, err := credentials.LoadCCache(path)
+	if err != nil {
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("there is no ticket, which kinit gets: %w", err)
+	}
+	realm, is := cache.GetClientRealm(), cache.GetClientPrincipalName().PrincipalNameString()
+	if k.Principal != "" {
+		name, of, err := k.principal(settings)
+		if err == nil && (name.PrincipalNameString() != is || of != realm) {
+			err = fmt.Errorf("the ticket in %s is %s@%s's, not %s@%s's", path, is, realm, name.PrincipalNameString(), of)
+		}
+		if err != nil {
+			return nil, none, types.EncryptionKey{}, err
+		}
+	}
+	grant, found := cache.GetEntry(types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}})
+	switch {
+	case !found:
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("no ticket of %s@%s in %s is for its realm: get one with kinit", is, realm, path)
+	case !time.Now().Before(grant.EndTime):
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("the ticket of %s@%s in %s ran out at %s: get one with kinit",
+			is, realm, path, grant.EndTime.Format(time.RFC3339))
+	}
+	var granted messages.Ticket
+	if err := granted.Unmarshal(grant.Ticket); err != nil {
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("%s: %w", path, err)
+	}
+	asker, err := client.NewFromCCache(cache, settings)
+	return asker, granted, grant.Key, err
+}
+
+// cachePath is where kinit puts tickets.
+func cachePath() (string, error) {
+	const variable = "KRB5CCNAME"
+	name := os.Getenv(variable)
+	if name == "" {
+		return "/tmp/krb5cc_" + strconv.Itoa(os.Getuid()), nil
+	}
+	kind, path, typed := strings.Cut(name, ":")
+	switch {
+	case !typed || strings.HasPrefix(name, "/"):
+		return name, nil
+	case kind != "FILE":
+		return "", fmt.Errorf("%s is %s: only FILE:/path is supported", variable, name)
+	}
+	return path, nil
+}
+
+// of is the principal of the servers at a host, and its realm if that is given.
+func (k Kerberos) of(host string) (service types.PrincipalName, realm string) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	text, realm, _ := strings.Cut(k.Service, "@")
+	if !strings.Contains(text, "/") {
+		text += "/" + host
+	}
+	return types.NewPrincipalName(nametype.KRB_NT_SRV_HST, text), realm
+}

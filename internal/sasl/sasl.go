@@ -1,0 +1,63 @@
+// Package sasl proves to a server of ZooKeeper who a client is, and has the server prove who it is. It knows the two mechanisms of SASL that
+// these servers know: GSSAPI, which is Kerberos, and DIGEST-MD5. It makes tokens and reads them; another package carries them to the server.
+//
+// A library speaks with the key distribution center (KDC) and encrypts. What stands here are the tokens, and which ticket is used for how long.
+package sasl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The mechanisms, as servers name them.
+const (
+	GSSAPI    = "GSSAPI"
+	DigestMD5 = "DIGEST-MD5"
+)
+
+// An Identity is who the client is, and what proves it.
+type Identity interface {
+	// Mechanism is GSSAPI or DigestMD5.
+	Mechanism() string
+	// String says who the client is, and by which mechanism.
+	String() string
+	// Ready returns once there is what an exchange with this host takes: a ticket. If none can be had, the error says why. The end of ctx ends
+	// the wait, not the request for a ticket.
+	Ready(ctx context.Context, host string) error
+	// Begin begins an exchange with the server at this host.
+	Begin(host string) (Exchange, error)
+	// Refused takes in that the server at this host has refused the client.
+	Refused(host string)
+	// Keep gets new tickets before the old ones run out, until ctx ends. It calls failed when there is none to be had.
+	Keep(ctx context.Context, failed func(error))
+}
+
+// An Exchange is one conversation that proves both sides.
+type Exchange interface {
+	// Next takes what the server has answered, nothing at first, and returns what to send next. When done, there is nothing more to send, and
+	// both sides are proved.
+	Next(answer []byte) (token []byte, done bool, err error)
+}
+
+// errNothing means that a server has answered nothing where its mechanism demands a token.
+var errNothing = errors.New("the server answered without a token")
+
+// errUnproved wraps why a server is not proved to be the one that was meant.
+var errUnproved = errors.New("the server has not proved who it is")
+
+// guarded makes an error of a panic: the library reads what a server has sent without looking at all lengths.
+func guarded(exchange Exchange) Exchange { return guard{exchange} }
+
+type guard struct{ Exchange }
+
+func (g guard) Next(answer []byte) (token []byte, done bool, err error) {
+	defer recovered(&err, "the server's token cannot be read")
+	return g.Exchange.Next(answer)
+}
+
+func recovered(err *error, what string) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("%s: %v", what, cause)
+	}
+}

@@ -1,0 +1,217 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/jute"
+	"github.com/sidekeeper/sidekeeper/internal/sasl"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// With Config.SASL, each connection begins with an exchange of packets right behind the answer to the handshake, before anything else is asked.
+// A session that comes back over another connection begins with one, too. A connection over which it fails is closed, and the next server is
+// tried: one of them may lack its key. What is asked meanwhile fails with ErrUnauthenticated, which says that the ensemble is there.
+
+const (
+	opSASL   = 102
+	saslXid  = firstOwnXid - 1 // of packets that are answered before anything else is asked
+	mostSASL = 6               // packets of one exchange
+)
+
+// saslTold is how often the log says the same of a failure.
+const saslTold = time.Minute
+
+// A saslState is what has become of the newest attempts to authenticate.
+type saslState struct {
+	mu    sync.Mutex
+	err   error // of the newest one
+	told  string
+	since time.Time // when that was told
+}
+
+// authenticate has both sides proved who they are over the session's new connection, which it closes if that fails. It waits: the library has
+// just been told that it is connected, and reads and writes nothing before this returns.
+func (s *Session) authenticate() bool {
+	who := s.client.config.SASL
+	if who == nil {
+		return true
+	}
+	s.mu.Lock()
+	w, address := s.wire, s.address
+	s.mu.Unlock()
+	limit := time.Now().Add(s.serverTimeout())
+	_, _ = w.Conn.SetReadDeadline(limit), w.Conn.SetWriteDeadline(limit) // fails only once the connection is closed
+	err := exchangeSASL(w.input, w.Conn, who, address)
+	if err == nil {
+		s.client.authenticated(address)
+		return true
+	}
+	if s.Err() == nil { // or its end has closed the connection
+		s.client.unauthenticated(address, err)
+	}
+	if errors.Is(err, errAuthFailed) {
+		s.lose(errAuthFailed)
+	}
+	w.drop()
+	return false
+}
+
+// prepareSASL returns once there is what it takes to authenticate at a server.
+func (s *Session) prepareSASL(address string) error {
+	who := s.client.config.SASL
+	if who == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.over, min(time.Second, s.serverTimeout()))
+	defer cancel()
+	err := s.client.prepareSASL(ctx, address)
+	if err != nil && s.Err() == nil {
+		s.client.unauthenticated(address, err)
+		s.countAttempt()
+	}
+	return err
+}
+
+func (c *Client) prepareSASL(ctx context.Context, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	return c.config.SASL.Ready(ctx, host)
+}
+
+// exchangeSASL authenticates over a connection behind its handshake. What was sent with it is answered before.
+func exchangeSASL(from io.Reader, to io.Writer, who sasl.Identity, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	exchange, err := who.Begin(host)
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	for range mostSASL {
+		token, done, err := exchange.Next(answer)
+		if err != nil || done {
+			return err
+		}
+		if _, err := to.Write(saslFrame(token)); err != nil {
+			return err
+		}
+		if answer, err = saslAnswer(from); err != nil {
+			if errors.Is(err, errSASLRefused) {
+				who.Refused(host)
+			}
+			return err
+		}
+	}
+	return errors.New("the server does not come to an end")
+}
+
+// saslFrame is one packet with a token.
+func saslFrame(token []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(4+4+4+len(token)))
+	b = binary.BigEndian.AppendUint32(b, saslXid)
+	b = binary.BigEndian.AppendUint32(b, opSASL)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(token)))
+	return append(b, token...)
+}
+
+// errSASLRefused wraps what a server says that refuses the client.
+var errSASLRefused = errors.New("the server refuses the client, and its log says why")
+
+// saslAnswer waits for the token that answers one.
+func saslAnswer(from io.Reader) ([]byte, error) {
+	for {
+		reply, err := readReply(from)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, errors.New("the server closed the connection")
+		case timedOut(err):
+			return nil, errors.New("the server does not answer in time")
+		case err != nil:
+			return nil, err
+		}
+		xid, code := int32(binary.BigEndian.Uint32(reply)), int32(binary.BigEndian.Uint32(reply[12:]))
+		switch {
+		case xid == authXid && code != 0:
+			return nil, errAuthFailed
+		case xid != saslXid:
+			continue
+		case code == codeAuthDemanded, code == codeAuthFailed:
+			return nil, fmt.Errorf("%w (code %d)", errSASLRefused, code)
+		case code != 0:
+			return nil, fmt.Errorf("the server answers with code %d", code)
+		}
+		body := jute.NewDecoder(reply[replyHead:])
+		token := body.Bytes()
+		if body.Failed() {
+			return nil, errMalformed
+		}
+		return token, nil
+	}
+}
+
+// authenticated takes in that both sides are proved.
+func (c *Client) authenticated(address string) {
+	c.saslState.mu.Lock()
+	before := c.saslState.err
+	c.saslState.err, c.saslState.told = nil, ""
+	c.saslState.mu.Unlock()
+	if before != nil {
+		c.config.Log.Info("authenticated with the ensemble", zap.String("server", address), zap.Stringer("identity", c.config.SASL))
+	}
+}
+
+// unauthenticated takes in why the sidecar could not authenticate at a server. The log says so, the same no more than once a minute.
+func (c *Client) unauthenticated(address string, err error) {
+	if err = fmt.Errorf("%w: %v at %s: %w", recipes.ErrUnauthenticated, c.config.SASL, address, err); c.noteUnauthenticated(err) {
+		c.config.Log.Warn("not authenticated with the ensemble", zap.String("server", address), zap.Stringer("identity", c.config.SASL), zap.Error(err))
+	}
+}
+
+// noteUnauthenticated says whether the log is to tell.
+func (c *Client) noteUnauthenticated(err error) bool {
+	c.saslState.mu.Lock()
+	defer c.saslState.mu.Unlock()
+	c.saslState.err = err
+	return c.saslState.isNews(err.Error())
+}
+
+// isNews says whether a text is to be told. The lock is held.
+func (s *saslState) isNews(text string) bool {
+	if text == s.told && time.Since(s.since) < saslTold {
+		return false
+	}
+	s.told, s.since = text, time.Now()
+	return true
+}
+
+// keepSASL has the identity renew its tickets.
+func (c *Client) keepSASL(ctx context.Context) {
+	c.config.SASL.Keep(ctx, func(err error) {
+		c.saslState.mu.Lock()
+		news := c.saslState.isNews(err.Error())
+		c.saslState.mu.Unlock()
+		if news {
+			c.config.Log.Warn("ticket not renewed", zap.Stringer("identity", c.config.SASL), zap.Error(err))
+		}
+	})
+}
+
+// whyUnauthenticated is why the newest attempt to authenticate has failed, nil if it has not.
+func (c *Client) whyUnauthenticated() error {
+	c.saslState.mu.Lock()
+	defer c.saslState.mu.Unlock()
+	return c.saslState.err
+}
