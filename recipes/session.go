@@ -25,7 +25,7 @@ var (
 	ErrAuthDemanded = errors.New("the ensemble demands authentication: set --zookeeper-auth-file for its scheme digest, " +
 		"--zookeeper-sasl for sasl, or --zookeeper-tls-cert and --zookeeper-tls-key for x509")
 	// ErrUnauthenticated means that the sidecar and the ensemble have not proved to each other who they are, as settings demand; nothing was done.
-	ErrUnauthenticated = errors.New("the sidecar is not authenticated with the ensemble by --zookeeper-sasl: its log says why")
+	ErrUnauthenticated = errors.New("the sidecar and the ensemble have not proved to each other who they are, as --zookeeper-sasl demands")
 	// ErrLocalSession means that the ensemble makes no node that belongs to a session; nothing was done.
 	ErrLocalSession = errors.New("the ensemble makes no ephemeral nodes for local sessions: " +
 		"set localSessionsEnabled=false, or localSessionsUpgradingEnabled=true, at its servers")

@@ -42,6 +42,7 @@ type Ensemble interface {
 	recipes.Tree
 	Inspect(ctx context.Context, path string) (zookeeper.Inspection, error)
 	Ask(ctx context.Context, server, word string) (string, error)
+	Demand(ctx context.Context, server string) (zookeeper.Demand, error)
 }
 
 // Settings are those of the sidecar that the ensemble is to serve.
@@ -52,7 +53,8 @@ type Settings struct {
 	SyncLimit      int
 	Observers      bool               // sessions may be attached to observers
 	FollowServers  bool               // those that the ensemble lists, too
-	Credentials    bool               // the sidecar shows the ensemble who it is
+	Credentials    bool               // the sidecar shows the ensemble who it is, by a password or a certificate
+	SASL           bool               // both prove it to each other
 	Secure         bool               // over TLS
 	Validity       zookeeper.Validity // of SessionTimeout
 	MostLeases     int
@@ -112,7 +114,9 @@ func (e *examination) preflight(ctx context.Context) error {
 	e.protection()
 	e.openings(ctx)
 	e.secrets()
-	if err := e.members(ctx); err != nil {
+	err := e.members(ctx)
+	e.demands(ctx, err)
+	if err != nil {
 		return err
 	}
 	return e.root(ctx)

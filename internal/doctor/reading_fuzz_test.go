@@ -27,6 +27,10 @@ func (s sickbed) Inspect(_ context.Context, path string) (zookeeper.Inspection, 
 	return zookeeper.Inspection{Node: recipes.Node{Owner: max(0, owner)}}, nil
 }
 
+func (s sickbed) Demand(context.Context, string) (zookeeper.Demand, error) {
+	return zookeeper.Demand{Authentication: strings.HasPrefix(s.answer, "Z"), Mechanism: s.data, As: s.data}, nil
+}
+
 func (s sickbed) Get(context.Context, string) (recipes.Node, error) {
 	return recipes.Node{Data: []byte(s.data)}, nil
 }
@@ -48,7 +52,7 @@ func FuzzExaminations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer, data, children string) {
 		names := strings.Split(strings.ReplaceAll(children, "/", ""), "\n")
 		bed := sickbed{answer: answer, data: data, children: names}
-		settings := Settings{Servers: []string{"a:1", "b:2"}, Root: "/sidekeeper", LockRoot: "/sidekeeper/locks", MostLeases: 10}
+		settings := Settings{Servers: []string{"a:1", "b:2"}, Root: "/sidekeeper", LockRoot: "/sidekeeper/locks", MostLeases: 10, SASL: true}
 		findings, err := Examine(t.Context(), bed, settings, []string{"/sidekeeper/locks/orders"})
 		if err != nil {
 			t.Error(err)

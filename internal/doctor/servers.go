@@ -82,8 +82,8 @@ func (e *examination) protection() {
 	if !e.Secure && slices.ContainsFunc(e.Servers, isElsewhere) {
 		e.findf(Warning, "--zookeeper-tls-ca", "use TLS towards the ensemble", "the network can read and change what is written")
 	}
-	if !e.Credentials {
-		e.findf(Warning, "--zookeeper-auth-file", "give the sidecar credentials: this, or --zookeeper-tls-cert",
+	if !e.Credentials && !e.SASL {
+		e.findf(Warning, "--zookeeper-auth-file", "give the sidecar credentials: this, --zookeeper-tls-cert or --zookeeper-sasl",
 			"the sidecar has no credentials, so that its nodes are open to every client of the ensemble")
 	}
 }

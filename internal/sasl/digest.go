@@ -27,22 +27,24 @@ type digest struct {
 // NewDigest makes the identity of a user with a password, which is asked for at each exchange.
 func NewDigest(user string, password func() string) Identity { return digest{user, password} }
 
-func (d digest) Mechanism() string                       { return DigestMD5 }
-func (d digest) String() string                          { return DigestMD5 + " as " + d.user }
-func (d digest) Ready(context.Context, string) error     { return nil }
-func (d digest) Refused(string)                          {}
-func (d digest) Keep(ctx context.Context, _ func(error)) { <-ctx.Done() }
+func (d digest) Mechanism() string                   { return DigestMD5 }
+func (d digest) String() string                      { return DigestMD5 + " as " + d.user }
+func (d digest) Ready(context.Context, string) error { return nil }
+func (d digest) Refused(string)                      {}
+
+func (d digest) Keep(ctx context.Context, _ func(string, error)) { <-ctx.Done() }
 
 func (d digest) Begin(string) (Exchange, error) {
 	nonce := make([]byte, 24)
 	_, _ = rand.Read(nonce) // never fails
-	return &digestExchange{user: d.user, password: d.password(), nonce: base64.StdEncoding.EncodeToString(nonce)}, nil
+	unique := base64.StdEncoding.EncodeToString(nonce)
+	return &digestExchange{user: d.user, password: d.password(), nonce: unique, uri: digestURI}, nil
 }
 
 // A digestExchange is one exchange of RFC 2831: an empty token, the server's challenge, the client's response, the server's.
 type digestExchange struct {
 	user, password string
-	nonce          string // the client's
+	nonce, uri     string // the client's, and the server's name
 	step           int
 	secret         string // what both sides know of each other: A1 of the RFC
 	challenge      map[string]string
@@ -80,7 +82,7 @@ func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
 	realm := e.challenge["realm"]
 	e.secret = sum(latin(e.user)+":"+latin(realm)+":"+latin(e.password)) + ":" + nonce + ":" + e.nonce
 	response := fmt.Sprintf("charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,maxbuf=65536,response=%s,qop=auth",
-		quote(e.user), quote(realm), quote(nonce), nonceUsed, quote(e.nonce), quote(digestURI), e.proof("AUTHENTICATE:"))
+		quote(e.user), quote(realm), quote(nonce), nonceUsed, quote(e.nonce), quote(e.uri), e.proof("AUTHENTICATE:"))
 	return []byte(response), nil
 }
 
@@ -95,7 +97,7 @@ func (e *digestExchange) verify(answer []byte) error {
 
 // proof is what only a side can say that knows the password.
 func (e *digestExchange) proof(side string) string {
-	digest := hexSum(e.secret) + ":" + e.challenge["nonce"] + ":" + nonceUsed + ":" + e.nonce + ":auth:" + hexSum(side+digestURI)
+	digest := hexSum(e.secret) + ":" + e.challenge["nonce"] + ":" + nonceUsed + ":" + e.nonce + ":auth:" + hexSum(side+e.uri)
 	return hexSum(digest)
 }
 
@@ -139,10 +141,11 @@ func directives(text string) (map[string]string, error) {
 		if !found {
 			return nil, fmt.Errorf("the server's token is no list of names and values: %.40q", rest)
 		}
-		value := ""
-		if value, rest, found = valueOf(behind); !found {
+		value, behind, found := valueOf(behind)
+		if !found {
 			return nil, fmt.Errorf("the server's token ends within %.40q", name)
 		}
+		rest = behind
 		if name = strings.TrimSpace(name); values[name] == "" {
 			values[name] = value
 		}

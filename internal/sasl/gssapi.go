@@ -1,6 +1,7 @@
 package sasl
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -137,7 +138,7 @@ func kerberosMessage(token []byte) (kind [2]byte, message []byte, err error) {
 		inner = inner[long:]
 	}
 	head := len(kerberosOID) + len(kind)
-	if len(inner) < head || string(inner[:len(kerberosOID)]) != string(kerberosOID) {
+	if len(inner) < head || !bytes.Equal(inner[:len(kerberosOID)], kerberosOID) {
 		return kind, nil, malformed
 	}
 	copy(kind[:], inner[len(kerberosOID):])

@@ -17,11 +17,13 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
 // Kerberos says who the client is to a KDC, and who the servers are.
 type Kerberos struct {
-	Principal string // NAME, NAME/HOST or either with @REALM; empty: whoever's ticket lies in the credential cache
+	Principal string // NAME, NAME/HOST or either with @REALM; empty: that of the ticket in the credential cache
 	Keytab    string // file with the principal's keys; empty: there is a ticket in the credential cache
 	Config    string // file like /etc/krb5.conf; empty: $KRB5_CONFIG, or else that file
 	Service   string // the servers' principal: NAME, to which their host is added, NAME/HOST or NAME/HOST@REALM
@@ -42,7 +44,7 @@ func (t ticket) who() string { return t.client.PrincipalNameString() + "@" + t.r
 // fetch gets a ticket for a service: with the keytab and the settings as the files hold them now, or with the ticket that lies in the
 // credential cache now. It waits for KDCs as long as the library does: 5 s for each, twice.
 func (k Kerberos) fetch(service types.PrincipalName, realm string) (got ticket, err error) {
-	defer recovered(&err, "what the KDC or a file holds cannot be read")
+	defer func() { err = orPanic(err, recover(), "the KDC's answer cannot be read") }()
 	settings, err := k.settings()
 	if err != nil {
 		return ticket{}, err
@@ -95,12 +97,11 @@ func (k Kerberos) settings() (*config.Config, error) {
 	if name == "" {
 		name = "/etc/krb5.conf"
 	}
-	file, err := os.Open(name)
+	content, err := reload.Read(name)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	settings, err := config.NewFromReader(file)
+	settings, err := config.NewFromString(string(content))
 	if _, unsupported := errors.AsType[config.UnsupportedDirective](err); err != nil && !unsupported {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -113,9 +114,9 @@ func (k Kerberos) login(settings *config.Config) (*client.Client, messages.Ticke
 		return k.takeCached(settings)
 	}
 	none := messages.Ticket{}
-	keys, err := keytab.Load(k.Keytab)
+	keys, err := k.keys()
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("%s: %w", k.Keytab, err)
+		return nil, none, types.EncryptionKey{}, err
 	}
 	name, realm, err := k.principal(settings)
 	if err != nil {
@@ -133,12 +134,25 @@ func (k Kerberos) login(settings *config.Config) (*client.Client, messages.Ticke
 	return asker, answer.Ticket, answer.DecryptedEncPart.Key, nil
 }
 
-// hasKey says why the keytab is of no use.
-func (k Kerberos) hasKey(settings *config.Config) (err error) {
-	defer recovered(&err, k.Keytab+" is no keytab")
-	keys, err := keytab.Load(k.Keytab)
+// keys are those of the keytab.
+func (k Kerberos) keys() (keys *keytab.Keytab, err error) {
+	defer func() { err = orPanic(err, recover(), k.Keytab+" is no keytab") }()
+	content, err := reload.Read(k.Keytab)
 	if err != nil {
-		return fmt.Errorf("%s: %w", k.Keytab, err)
+		return nil, err
+	}
+	keys = keytab.New()
+	if err := keys.Unmarshal(content); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Keytab, err)
+	}
+	return keys, nil
+}
+
+// hasKey says why the keytab is of no use.
+func (k Kerberos) hasKey(settings *config.Config) error {
+	keys, err := k.keys()
+	if err != nil {
+		return err
 	}
 	name, realm, err := k.principal(settings)
 	if err != nil {
@@ -171,9 +185,9 @@ func (k Kerberos) takeCached(settings *config.Config) (*client.Client, messages.
 	if err != nil {
 		return nil, none, types.EncryptionKey{}, err
 	}
-	cache, err := credentials.LoadCCache(path)
+	cache, err := readCache(path)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("there is no ticket, which kinit gets: %w", err)
+		return nil, none, types.EncryptionKey{}, err
 	}
 	realm, is := cache.GetClientRealm(), cache.GetClientPrincipalName().PrincipalNameString()
 	if k.Principal != "" {
@@ -199,6 +213,19 @@ func (k Kerberos) takeCached(settings *config.Config) (*client.Client, messages.
 	}
 	asker, err := client.NewFromCCache(cache, settings)
 	return asker, granted, grant.Key, err
+}
+
+func readCache(path string) (cache *credentials.CCache, err error) {
+	defer func() { err = orPanic(err, recover(), path+" is no credential cache") }()
+	content, err := reload.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("there is no ticket, which kinit gets: %w", err)
+	}
+	cache = new(credentials.CCache)
+	if err := cache.Unmarshal(content); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return cache, nil
 }
 
 // cachePath is where kinit puts tickets.

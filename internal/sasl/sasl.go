@@ -7,7 +7,6 @@ package sasl
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // The mechanisms, as servers name them.
@@ -29,8 +28,8 @@ type Identity interface {
 	Begin(host string) (Exchange, error)
 	// Refused takes in that the server at this host has refused the client.
 	Refused(host string)
-	// Keep gets new tickets before the old ones run out, until ctx ends. It calls failed when there is none to be had.
-	Keep(ctx context.Context, failed func(error))
+	// Keep gets new tickets before the old ones run out, until ctx ends. It calls failed when there is none to be had for a host.
+	Keep(ctx context.Context, failed func(host string, err error))
 }
 
 // An Exchange is one conversation that proves both sides.
@@ -52,12 +51,14 @@ func guarded(exchange Exchange) Exchange { return guard{exchange} }
 type guard struct{ Exchange }
 
 func (g guard) Next(answer []byte) (token []byte, done bool, err error) {
-	defer recovered(&err, "the server's token cannot be read")
+	defer func() { err = orPanic(err, recover(), "the server's token cannot be read") }()
 	return g.Exchange.Next(answer)
 }
 
-func recovered(err *error, what string) {
-	if cause := recover(); cause != nil {
-		*err = fmt.Errorf("%s: %v", what, cause)
+// orPanic is the error, or that of a panic.
+func orPanic(err error, cause any, what string) error {
+	if cause != nil {
+		return errors.New(what)
 	}
+	return err
 }

@@ -3,6 +3,7 @@ package sasl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,9 +180,13 @@ func (k *kerberos) Refused(host string) {
 	}
 }
 
-func (k *kerberos) Keep(ctx context.Context, failed func(error)) {
+func (k *kerberos) Keep(ctx context.Context, failed func(host string, err error)) {
 	for ctx.Err() == nil {
-		timer := time.NewTimer(k.renew(failed))
+		pause, failures := k.renew()
+		for host, err := range failures {
+			failed(host, err)
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-k.changed:
@@ -191,44 +196,33 @@ func (k *kerberos) Keep(ctx context.Context, failed func(error)) {
 	}
 }
 
-// renew begins to fetch all tickets that are due, and returns for how long none is. It tells of those that were not to be had.
-func (k *kerberos) renew(failed func(error)) (pause time.Duration) {
-	pause = retryMost
+// renew begins to fetch all tickets that are due, and returns for how long none is, and which were not to be had.
+func (k *kerberos) renew() (pause time.Duration, failures map[string]error) {
 	k.mu.Lock()
-	failures := make([]error, 0, len(k.tickets))
+	defer k.mu.Unlock()
+	pause, failures = retryMost, make(map[string]error)
 	now := time.Now()
-	for _, held := range k.tickets {
-		switch due := held.due().Sub(now); {
-		case held.fetched != nil || held.got.IsZero(): // who wants one gets it
+	for host, held := range k.tickets {
+		if held.fetched != nil || held.got.IsZero() { // the next connection has one fetched
 			continue
-		case due > 0:
-			pause = min(pause, due)
-		default:
-			k.begin(held, now)
 		}
 		if held.err != nil {
-			failures = append(failures, fmt.Errorf("no new ticket for %s; the old one runs out at %s: %w",
-				held.service.PrincipalNameString(), held.ticket.ends.Format(time.RFC3339), held.err))
+			failures[host] = fmt.Errorf("no new ticket for %s; the old one runs out at %s: %w",
+				held.service.PrincipalNameString(), held.ticket.ends.Format(time.RFC3339), held.err)
+		}
+		if due := held.due().Sub(now); due > 0 {
+			pause = min(pause, due)
+		} else {
+			k.begin(held, now)
 		}
 	}
-	k.mu.Unlock()
-	for _, each := range failures {
-		failed(each)
-	}
-	return pause
+	return pause, failures
 }
 
 // IsPrincipal says whether the text is NAME, NAME/HOST, or either with @REALM.
 func IsPrincipal(text string) bool {
 	name, realm, realmed := strings.Cut(text, "@")
 	parts := strings.Split(name, "/")
-	if realmed && realm == "" || strings.Contains(realm, "@") || len(parts) > 2 || strings.ContainsAny(text, " \t\n\r\\\x00") {
-		return false
-	}
-	for _, part := range parts {
-		if part == "" {
-			return false
-		}
-	}
-	return true
+	empty := realmed && realm == "" || slices.Contains(parts, "")
+	return !empty && len(parts) <= 2 && !strings.Contains(realm, "@") && !strings.ContainsAny(text, " \t\n\r\\\x00")
 }

@@ -68,6 +68,7 @@ func New(config Config) (*Client, error) {
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
+		saslState:     saslState{told: make(map[string]saslReport)},
 		companies:     newCompanies(),
 	}
 	c.silentServers = newSilentServers(c.servers)

@@ -32,10 +32,15 @@ const saslTold = time.Minute
 
 // A saslState is what has become of the newest attempts to authenticate.
 type saslState struct {
-	mu    sync.Mutex
-	err   error // of the newest one
-	told  string
-	since time.Time // when that was told
+	mu   sync.Mutex
+	err  error                 // of the newest one
+	told map[string]saslReport // by server
+}
+
+// A saslReport is what the log was told last of a server, and when.
+type saslReport struct {
+	text string
+	at   time.Time
 }
 
 // authenticate has both sides proved who they are over the session's new connection, which it closes if that fails. It waits: the library has
@@ -166,47 +171,39 @@ func saslAnswer(from io.Reader) ([]byte, error) {
 func (c *Client) authenticated(address string) {
 	c.saslState.mu.Lock()
 	before := c.saslState.err
-	c.saslState.err, c.saslState.told = nil, ""
+	c.saslState.err = nil
+	delete(c.saslState.told, address)
 	c.saslState.mu.Unlock()
 	if before != nil {
 		c.config.Log.Info("authenticated with the ensemble", zap.String("server", address), zap.Stringer("identity", c.config.SASL))
 	}
 }
 
-// unauthenticated takes in why the sidecar could not authenticate at a server. The log says so, the same no more than once a minute.
+// unauthenticated takes in why the sidecar could not authenticate at a server, and has the log say so.
 func (c *Client) unauthenticated(address string, err error) {
-	if err = fmt.Errorf("%w: %v at %s: %w", recipes.ErrUnauthenticated, c.config.SASL, address, err); c.noteUnauthenticated(err) {
-		c.config.Log.Warn("not authenticated with the ensemble", zap.String("server", address), zap.Stringer("identity", c.config.SASL), zap.Error(err))
-	}
-}
-
-// noteUnauthenticated says whether the log is to tell.
-func (c *Client) noteUnauthenticated(err error) bool {
 	c.saslState.mu.Lock()
-	defer c.saslState.mu.Unlock()
-	c.saslState.err = err
-	return c.saslState.isNews(err.Error())
-}
-
-// isNews says whether a text is to be told. The lock is held.
-func (s *saslState) isNews(text string) bool {
-	if text == s.told && time.Since(s.since) < saslTold {
-		return false
-	}
-	s.told, s.since = text, time.Now()
-	return true
+	c.saslState.err = fmt.Errorf("%w: %v at %s: %w", recipes.ErrUnauthenticated, c.config.SASL, address, err)
+	c.saslState.mu.Unlock()
+	c.tellSASL("not authenticated with the ensemble", address, err)
 }
 
 // keepSASL has the identity renew its tickets.
 func (c *Client) keepSASL(ctx context.Context) {
-	c.config.SASL.Keep(ctx, func(err error) {
-		c.saslState.mu.Lock()
-		news := c.saslState.isNews(err.Error())
-		c.saslState.mu.Unlock()
-		if news {
-			c.config.Log.Warn("ticket not renewed", zap.Stringer("identity", c.config.SASL), zap.Error(err))
-		}
-	})
+	c.config.SASL.Keep(ctx, func(host string, err error) { c.tellSASL("ticket not renewed", host, err) })
+}
+
+// tellSASL has the log say what has failed towards a server, the same no more than once a minute.
+func (c *Client) tellSASL(what, server string, err error) {
+	c.saslState.mu.Lock()
+	last := c.saslState.told[server]
+	news := last.text != err.Error() || time.Since(last.at) >= saslTold
+	if news {
+		c.saslState.told[server] = saslReport{err.Error(), time.Now()}
+	}
+	c.saslState.mu.Unlock()
+	if news {
+		c.config.Log.Warn(what, zap.String("server", server), zap.Stringer("identity", c.config.SASL), zap.Error(err))
+	}
 }
 
 // whyUnauthenticated is why the newest attempt to authenticate has failed, nil if it has not.

@@ -4,18 +4,21 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/sasl"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
-	"github.com/sidekeeper/sidekeeper/test/support/kdc"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // demanding are servers that answer nothing to a client that has not authenticated by SASL.
 func demanding(servers int, jvm ...string) ensemble.Options {
 	return ensemble.Options{
-		Servers: servers, JVM: jvm, Config: []string{
+		Servers: servers, JVM: jvm, MaxClientConnections: -1, Config: []string{
 			"authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "sessionRequireClientSASLAuth=true",
 		},
 	}
@@ -34,32 +37,35 @@ func digestServers(t *testing.T, user, password string) []string {
 
 func as(who sasl.Identity) func(*Config) { return func(c *Config) { c.SASL = who } }
 
-func knowing(password string) func() string { return func() string { return password } }
+// user is who knows a password.
+func user(name, password string) sasl.Identity {
+	return sasl.NewDigest(name, func() string { return password })
+}
 
 func TestDigestMD5ProvesBothSides(t *testing.T) {
 	e := startEnsemble(t, demanding(1, digestServers(t, "sidekeeper", "sécret")...))
-	client := newClient(t, e, as(sasl.NewDigest("sidekeeper", knowing("sécret"))))
+	client := newClient(t, e, as(user("sidekeeper", "sécret")))
 	workUnderSASL(t, e, client, "sidekeeper")
-	for about, who := range map[string]sasl.Identity{
-		"wrong password": sasl.NewDigest("sidekeeper", knowing("another")), "unknown": sasl.NewDigest("stranger", knowing("sécret")),
-	} {
+	var refusals sync.WaitGroup
+	for _, who := range []sasl.Identity{user("sidekeeper", "another"), user("stranger", "sécret")} {
 		stranger := newClient(t, e, as(who))
-		if _, err := stranger.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnauthenticated) || !errors.Is(err, errSASLRefused) {
-			t.Errorf("%s: %v", about, err)
-		}
+		refusals.Go(func() {
+			if _, err := stranger.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnauthenticated) || !errors.Is(err, errSASLRefused) {
+				t.Errorf("%v with a wrong password: %v", who, err)
+			}
+		})
 	}
-}
-
-func TestKerberosProvesBothSides(t *testing.T) {
-	center := kdc.Start(t)
-	servers := center.Add("zookeeper/127.0.0.1")
-	own := center.Add("sidekeeper")
-	e := startEnsemble(t, demanding(1, center.ServerLogin("zookeeper/127.0.0.1@"+kdc.Realm, servers)...))
-	who, err := sasl.NewKerberos(sasl.Kerberos{Principal: "sidekeeper", Keytab: own, Config: center.Config, Service: "zookeeper"})
-	if err != nil {
-		t.Fatal(err)
+	refusals.Wait()
+	if _, err := newClient(t, e).Get(t.Context(), "/sidekeeper"); !errors.Is(err, recipes.ErrAuthDemanded) {
+		t.Errorf("without SASL: %v", err)
 	}
-	workUnderSASL(t, e, newClient(t, e, as(who)), "sidekeeper@"+kdc.Realm)
+	want := Demand{Authentication: true, Mechanism: sasl.DigestMD5, Given: sasl.DigestMD5, As: "DIGEST-MD5 as sidekeeper"}
+	if got, err := client.Demand(t.Context(), e.Server(1).Address()); got != want || err != nil {
+		t.Errorf("it demands %+v, %v", got, err)
+	}
+	t.Run("a session that was lost is closed", func(t *testing.T) { closeLostUnderSASL(t, e, client) })
+	t.Run("another process comes back to a session", func(t *testing.T) { reattachUnderSASL(t, e, client) })
+	t.Run("a silent server", func(t *testing.T) { stayPatient(t, e, client) })
 }
 
 // workUnderSASL holds a place across a cut, and has it be the identity's alone.
@@ -74,12 +80,77 @@ func workUnderSASL(t *testing.T, e *ensemble.Ensemble, client *Client, identity 
 	if len(seen.Permissions) != 1 || seen.Permissions[0].Scheme != "sasl" || seen.Permissions[0].ID != identity {
 		t.Errorf("who may use the node: %v", seen.Permissions)
 	}
-	e.Server(1).ClientLink().Reset()
+	for _, server := range e.Servers() {
+		server.ClientLink().Reset()
+	}
 	if err := s.flush(t.Context()); err != nil {
 		t.Fatalf("after a cut: %v", err)
 	}
 	s.Dequeue(t.Context(), path)
 	if _, err := client.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("after Dequeue: %v", err)
+	}
+}
+
+// closeLostUnderSASL has the node of a session that was lost vanish long before the ensemble would expire it.
+func closeLostUnderSASL(t *testing.T, e *ensemble.Ensemble, client *Client) {
+	const timeout = 4 * time.Second
+	holder := newClient(t, e, as(user("sidekeeper", "sécret")), func(c *Config) { c.SessionTimeout = timeout })
+	s := openSession(t, holder)
+	path := enqueue(t, s, "/sidekeeper/lost")
+	e.Server(1).ClientLink().Stall() // what is under way arrives when it heals
+	await(t, "the loss", 2*timeout, s.Done())
+	s.Close(t.Context())
+	e.Server(1).ClientLink().Heal()
+	healed := now()
+	if took := awaitGone(t, client, path).since(healed); took > timeout/2 {
+		t.Errorf("gone %v after contact was back, with a timeout of %v", took, timeout)
+	}
+}
+
+func reattachUnderSASL(t *testing.T, e *ensemble.Ensemble, client *Client) {
+	s := openSession(t, client)
+	path := enqueue(t, s, "/sidekeeper/returned")
+	s.lose(errUnreturned) // as the end of its process does
+	other := newClient(t, e, as(user("sidekeeper", "sécret")))
+	back, standing, err := other.Reattach(t.Context(), s.Key())
+	if err != nil || len(standing) != 1 || standing[0].Path != path {
+		t.Fatalf("%v, %v", standing, err)
+	}
+	back.Close(t.Context())
+}
+
+// stayPatient has a server leave the packets of SASL unanswered: for once, and for good.
+func stayPatient(t *testing.T, e *ensemble.Ensemble, client *Client) {
+	for ctx := within(t, 20*time.Second); ; { // so that its reader, too, has said who it is
+		if _, err := client.Get(ctx, "/"); err == nil {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	once := e.Server(1).ClientLink().HoldReply(link.Is(link.SASL), 1)
+	openSession(t, client).Close(t.Context())
+	await(t, "an exchange without an answer", time.Second, once.Sprung())
+	once.Release()
+	always := e.Server(1).ClientLink().HoldReply(link.Is(link.SASL), -1)
+	defer always.Release()
+	_, err := client.Open(t.Context(), 0)
+	if !errors.Is(err, recipes.ErrUnauthenticated) || !strings.Contains(err.Error(), "the server does not answer in time") {
+		t.Errorf("a silent server: %v", err)
+	}
+	if _, err := client.Demand(within(t, 300*time.Millisecond), e.Server(1).Address()); err == nil {
+		t.Error("a silent server has told what it demands")
+	}
+}
+
+func TestAServerThatTakesPartInNoSASLIsNotTrusted(t *testing.T) {
+	e := oneServer.ensemble(t)
+	client := newClient(t, e, as(user("sidekeeper", "secret")))
+	if _, err := client.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnauthenticated) || !strings.Contains(err.Error(), "without a token") {
+		t.Errorf("%v", err)
+	}
+	if got, err := client.Demand(t.Context(), e.Server(1).Address()); got.Authentication || got.Mechanism != "" || err != nil {
+		t.Errorf("it demands %+v, %v", got, err)
 	}
 }

@@ -52,7 +52,7 @@ var charters = []charter{
 		folder: "internal/zookeeper", ours: []string{"recipes", "internal/jute", "internal/quota", "internal/sasl", "internal/trace"},
 		closed: wire,
 	},
-	{folder: "internal/sasl", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/sasl", ours: []string{"internal/reload"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/lease", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
 	{folder: "internal/outbox", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/jute"},

@@ -135,7 +135,7 @@ func (k *KDC) start() bool {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for k.process.Running() {
-		if conn, err := net.Dial("tcp", k.Address); err == nil {
+		if conn, err := (&net.Dialer{}).DialContext(k.t.Context(), "tcp", k.Address); err == nil {
 			conn.Close()
 			return k.process.Running()
 		}
@@ -180,6 +180,33 @@ func (k *KDC) Login(principal, keytab string, life time.Duration) string {
 	return cache
 }
 
+// AwaitTickets returns once the KDC has issued so many tickets for a service.
+func (k *KDC) AwaitTickets(service string, count int) {
+	k.t.Helper()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for ends := time.After(time.Minute); ; {
+		log, err := os.ReadFile(filepath.Join(k.folder, "kdc.log"))
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		issued := 0
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "TGS_REQ") && strings.Contains(line, "ISSUE") && strings.Contains(line, " for "+service+"@") {
+				issued++
+			}
+		}
+		if issued >= count {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ends:
+			k.t.Fatalf("%d of %d tickets:\n%s", issued, count, log)
+		}
+	}
+}
+
 func (k *KDC) run(program string, arguments ...string) {
 	k.t.Helper()
 	k.finish(k.command(program, arguments...))
@@ -198,7 +225,7 @@ func (k *KDC) command(program string, arguments ...string) *exec.Cmd {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	command := exec.Command(path, arguments...)
+	command := exec.Command(path, arguments...) //nolint:gosec,noctx // the tests' own, which its nursery ends
 	command.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config, "KRB5_KDC_PROFILE="+filepath.Join(k.folder, "kdc.conf"))
 	return command
 }
