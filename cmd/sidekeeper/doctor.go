@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +27,11 @@ const (
 )
 
 // doctorSettings are what `sidekeeper doctor` shares with `sidekeeper serve`.
-var doctorSettings = []string{
+var doctorSettings = slices.Concat([]string{
 	"zookeeper", "session-timeout", "tick-time", "sync-limit", "heartbeat", "proof", "behind-observers", "follow-ensemble",
 	"zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name",
 	"root", "lock-root", "lock-layout", "max-leases",
-}
+}, saslFlags)
 
 func newDoctorCommand(reach *reach) *cobra.Command {
 	settings, recheckAfter, remembered := &settings{}, time.Duration(0), int64(0)
@@ -113,18 +114,19 @@ func (s *settings) forDoctor(flags doctorFlags) doctor.Settings {
 	return doctor.Settings{
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
 		Observers: s.ensemble.Observers, FollowServers: s.ensemble.FollowServers,
-		Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
+		Credentials: s.authFile != "" || s.tlsCert != "", SASL: !s.sasl.uses(saslNone), Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
 		Directories: s.directories(), RecheckAfter: flags.recheckAfter, RememberedToken: flags.rememberedToken,
 		Secrets: map[string]string{
 			"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
+			"zookeeper-sasl-keytab": s.sasl.keytab, "zookeeper-sasl-password-file": s.sasl.passwordFile,
 		},
 	}
 }
 
 // unreached gives an error of the ensemble its code.
 func unreached(err error) error {
-	if errors.Is(err, recipes.ErrDenied) || errors.Is(err, recipes.ErrAuthDemanded) {
+	if errors.Is(err, recipes.ErrDenied) || errors.Is(err, recipes.ErrAuthDemanded) || errors.Is(err, recipes.ErrUnauthenticated) {
 		return exit.With(exit.Denied, err)
 	}
 	return exit.With(exit.Unreachable, fmt.Errorf("the ensemble does not answer: %w", err))

@@ -49,12 +49,16 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 	if err != nil {
 		return ensemble{}, err
 	}
+	identity, err := s.sasl.identity(log)
+	if err != nil {
+		return ensemble{}, err
+	}
 	config := s.zookeeperConfig()
 	serves := len(directories) > 0
 	config.Quotas, config.FollowServers = serves, serves && config.FollowServers
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late, config.Restored = traces.observer(metrics), metrics.HeartbeatLate, metrics.EnsembleRestored
-	config.Denied = metrics.RequestDenied
+	config.Denied, config.SASL = metrics.RequestDenied, identity
 	client, err := zookeeper.New(config)
 	return ensemble{client}, err
 }

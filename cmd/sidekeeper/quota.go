@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +19,10 @@ import (
 )
 
 // quotaSettings are what `sidekeeper quota` shares with `sidekeeper serve`: how to reach the ensemble.
-var quotaSettings = []string{
+var quotaSettings = slices.Concat([]string{
 	"zookeeper", "session-timeout", "tick-time", "zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key",
 	"zookeeper-tls-server-name", "root", "acl",
-}
+}, saslFlags)
 
 func newQuotaCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{Use: "quota", Short: "Manage the ensemble's quotas", Args: explained(cobra.NoArgs), RunE: showHelp}
@@ -57,7 +58,8 @@ func (r *reach) onQuotas(
 		defer ensemble.Close()
 		err = do(ctx, ensemble, settings.root, args)
 		for _, failure := range []error{
-			recipes.ErrDenied, recipes.ErrAuthDemanded, recipes.ErrUnreachable, recipes.ErrOutcomeUnknown, context.DeadlineExceeded,
+			recipes.ErrDenied, recipes.ErrAuthDemanded, recipes.ErrUnauthenticated, recipes.ErrUnreachable, recipes.ErrOutcomeUnknown,
+			context.DeadlineExceeded,
 		} {
 			if errors.Is(err, failure) {
 				return unreached(err)

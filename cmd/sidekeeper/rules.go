@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func (s *settings) rules() []rule {
 	for _, server := range s.ensemble.Servers {
 		rules = append(rules, rule{"zookeeper", server, isHostPort(server), serverRule})
 	}
-	return append(rules, s.pathRules()...)
+	return slices.Concat(rules, s.sasl.rules(), s.pathRules())
 }
 
 // maxDuration is longer than anybody means, and short enough to reckon with.

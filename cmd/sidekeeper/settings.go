@@ -41,6 +41,7 @@ type settings struct {
 	tlsCert       string
 	tlsKey        string
 	tlsServerName string
+	sasl          saslSettings
 
 	root          string
 	lockRoot      string
@@ -92,6 +93,12 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")
 	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
+	f.Var(choose(&s.sasl.mechanism, saslNone, saslKerberos, saslDigest), "zookeeper-sasl", "SASL mechanism by which sidecar and ensemble prove to each other who they are: gssapi is Kerberos")
+	f.StringVar(&s.sasl.principal, "zookeeper-sasl-principal", "", "the sidecar's Kerberos `principal`, such as sidekeeper@EXAMPLE.COM; required with --zookeeper-sasl-keytab")
+	f.StringVar(&s.sasl.keytab, "zookeeper-sasl-keytab", "", "`file` with the principal's keys, read at each login; empty for the ticket that kinit has put into $KRB5CCNAME")
+	f.StringVar(&s.sasl.config, "zookeeper-sasl-kerberos-config", "", "`file` like /etc/krb5.conf, read at each login; empty for $KRB5_CONFIG, or else /etc/krb5.conf")
+	f.StringVar(&s.sasl.service, "zookeeper-sasl-service", saslService, "the servers' Kerberos `principal`: NAME, to which each server's host in --zookeeper is added, NAME/HOST or NAME/HOST@REALM")
+	f.StringVar(&s.sasl.passwordFile, "zookeeper-sasl-password-file", "", "`file` with user:password for --zookeeper-sasl digest-md5; a changed password is read, a changed user needs a restart")
 
 	f.StringVar(&s.stateDir, "state-dir", "", "`directory`, best in memory, from which a sidecar that is started again comes back to its clients' leases, so that they keep their locks; no other process may use it; empty, they lose them")
 
@@ -261,7 +268,8 @@ var settingGroups = []settingGroup{
 	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "zookeeper-auth-file", "zookeeper-tls-ca",
-		"zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name",
+		"zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name", "zookeeper-sasl", "zookeeper-sasl-principal",
+		"zookeeper-sasl-keytab", "zookeeper-sasl-kerberos-config", "zookeeper-sasl-service", "zookeeper-sasl-password-file",
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},
 	{"Storage paths", []string{

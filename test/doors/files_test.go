@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
@@ -70,12 +73,31 @@ func (s *stage) withFiles(flag string) (arguments []string, paths map[string]str
 		s.authority.WriteCertificate(s.path("zca"))
 		s.authority.WritePair(s.sign("sidecar"), s.path("zcert"), s.path("zkey"))
 	}
+	if strings.HasPrefix(flag, "serve --zookeeper-sasl") {
+		arguments = append(arguments, s.withSASL(flag)...)
+	}
 	paths = map[string]string{}
 	for _, argument := range arguments[1:] {
 		name, value, _ := strings.Cut(argument, "=")
 		paths[arguments[0]+" "+name] = value[strings.LastIndex(value, "=")+1:]
 	}
 	return arguments, paths
+}
+
+// withSASL are settings of the mechanism that the flag belongs to.
+func (s *stage) withSASL(flag string) []string {
+	s.t.Helper()
+	if strings.HasSuffix(flag, "password-file") {
+		return []string{"--zookeeper-sasl=digest-md5", "--zookeeper-sasl-password-file=" + s.write("login", "user:password\n")}
+	}
+	keys := keytab.New()
+	expect.Must(s.t, keys.AddEntry("sidekeeper", "EXAMPLE.TEST", "password", time.Now(), 1, etypeID.AES256_CTS_HMAC_SHA1_96))
+	content, err := keys.Marshal()
+	expect.Must(s.t, err)
+	return []string{
+		"--zookeeper-sasl=gssapi", "--zookeeper-sasl-principal=sidekeeper", "--zookeeper-sasl-keytab=" + s.write("keytab", string(content)),
+		"--zookeeper-sasl-kerberos-config=" + s.write("krb5.conf", "[libdefaults]\n\tdefault_realm = EXAMPLE.TEST\n"),
+	}
 }
 
 // A start with something else than a file is refused, or serves; it believes no half, takes no memory, and can be stopped.

@@ -169,6 +169,9 @@ var files = []struct {
 	{"serve --zookeeper-tls-ca", "", refused, false}, // reloaded for each connection to an ensemble, which has no TLS here
 	{"serve --zookeeper-tls-cert", "", refused, false},
 	{"serve --zookeeper-tls-key", "", refused, false},
+	{"serve --zookeeper-sasl-keytab", "", refused, false}, // read at each login, by the code that reads all others
+	{"serve --zookeeper-sasl-kerberos-config", "", refused, false},
+	{"serve --zookeeper-sasl-password-file", "", taken, false},
 	{"serve --state-dir", "", refused, false},
 	{"serve --state-dir", "0.lease", taken, false},
 	{"serve --audit-log", "", taken, false}, // is written
