@@ -187,9 +187,10 @@ func (s *Session) event(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		if s.authenticate() {
-			s.setConnected(true)
+		if !s.authenticate() {
+			return
 		}
+		s.setConnected(true)
 	case zk.StateDisconnected:
 		s.setConnected(false)
 		if s.brief {
