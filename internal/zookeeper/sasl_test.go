@@ -63,6 +63,8 @@ func TestDigestMD5ProvesBothSides(t *testing.T) {
 	if got, err := client.Demand(t.Context(), e.Server(1).Address()); got != want || err != nil {
 		t.Errorf("it demands %+v, %v", got, err)
 	}
+	t.Run("a password of the scheme digest beside it", func(t *testing.T) { bothSchemes(t, e) })
+	t.Run("a stranger with a session's password", func(t *testing.T) { keepStrangersOut(t, e, client) })
 	t.Run("a session that was lost is closed", func(t *testing.T) { closeLostUnderSASL(t, e, client) })
 	t.Run("another process comes back to a session", func(t *testing.T) { reattachUnderSASL(t, e, client) })
 	t.Run("a silent server", func(t *testing.T) { stayPatient(t, e, client) })
@@ -89,6 +91,32 @@ func workUnderSASL(t *testing.T, e *ensemble.Ensemble, client *Client, identity 
 	s.Dequeue(t.Context(), path)
 	if _, err := client.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("after Dequeue: %v", err)
+	}
+}
+
+// bothSchemes has a node belong to who the sidecar is by either scheme.
+func bothSchemes(t *testing.T, e *ensemble.Ensemble) {
+	client := newClient(t, e, as(user("sidekeeper", "sécret")), func(c *Config) { c.Auth = always("app:secret") })
+	seen, err := client.Inspect(t.Context(), enqueue(t, openSession(t, client), "/sidekeeper/both"))
+	schemes := map[string]bool{}
+	for _, each := range seen.Permissions {
+		schemes[each.Scheme] = true
+	}
+	if err != nil || !schemes["sasl"] || !schemes["digest"] {
+		t.Errorf("%v, %v", seen.Permissions, err)
+	}
+}
+
+// keepStrangersOut has a client that has not authenticated take a session over, whose password it has computed. It cannot close it.
+func keepStrangersOut(t *testing.T, e *ensemble.Ensemble, client *Client) {
+	s := openSession(t, client)
+	path := enqueue(t, s, "/sidekeeper/coveted")
+	takeOver(t, e.Server(1).Address(), s.ID(), true)
+	if err := s.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if node, err := client.Get(t.Context(), path); err != nil || !s.Owns(node) {
+		t.Error(err)
 	}
 }
 
