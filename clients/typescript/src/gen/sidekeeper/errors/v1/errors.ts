@@ -402,10 +402,10 @@ export enum Reason {
    */
   NOT_RECORDED = 81,
   /**
-   * ENSEMBLE_DEMANDS_AUTH - PERMISSION_DENIED: the ensemble answers nothing to a client that has not authenticated as it demands, and the sidecar has not.
+   * ENSEMBLE_DEMANDS_AUTH - PERMISSION_DENIED: the sidecar has not authenticated with the ensemble as the ensemble or the sidecar's settings demand.
    *
-   * What to do: have an operator give the sidecar credentials: --zookeeper-auth-file for the scheme digest, or --zookeeper-tls-cert and
-   * --zookeeper-tls-key for x509. The sidecar has no SASL.
+   * What to do: have an operator run `sidekeeper doctor` with the sidecar's settings, which names what is demanded and what is given. For the
+   * scheme digest set --zookeeper-auth-file, for sasl --zookeeper-sasl, for x509 --zookeeper-tls-cert and --zookeeper-tls-key.
    */
   ENSEMBLE_DEMANDS_AUTH = 82,
   UNRECOGNIZED = -1,
