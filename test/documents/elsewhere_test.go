@@ -39,6 +39,7 @@ var elsewhere = []exception{
 	of(`grpcurl .*"(invoices|apples)".*/ExpireLease`, "the clients' tests of their examples"),
 	of(`(mvn compile .*:copy-dependencies$|echo 0 >|java -cp .* Count |python count\.py )`, "examples/onelock/check, by `make one-lock`"),
 	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
+	of(`(kinit |sidekeeper (serve|doctor) .*--zookeeper-sasl |grpcurl .*"kerberized")`, "TestALockFromATerminalByATicketOfKinit, with a KDC"),
 	of(`docker compose `, "`make compose-check`, outside CI since it takes a container engine"),
 }
 
