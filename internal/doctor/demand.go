@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -19,6 +20,17 @@ func (e *examination) demands(ctx context.Context, err error) {
 		if err == nil { // or servers has told that it does not answer
 			e.demand(server, demand)
 		}
+	}
+	if err == nil {
+		e.identities(ctx)
+	}
+}
+
+// identities says who the servers take the sidecar for, by their rules: new nodes belong to that.
+func (e *examination) identities(ctx context.Context) {
+	known, err := e.ensemble.WhoAmI(ctx)
+	if err == nil { // servers before 3.7 do not tell
+		e.findf(Note, "ensemble", "", "knows the sidecar as %s", strings.Join(known, ", "))
 	}
 }
 

@@ -43,6 +43,7 @@ type Ensemble interface {
 	Inspect(ctx context.Context, path string) (zookeeper.Inspection, error)
 	Ask(ctx context.Context, server, word string) (string, error)
 	Demand(ctx context.Context, server string) (zookeeper.Demand, error)
+	WhoAmI(ctx context.Context) ([]string, error)
 }
 
 // Settings are those of the sidecar that the ensemble is to serve.

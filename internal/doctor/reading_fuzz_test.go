@@ -31,6 +31,8 @@ func (s sickbed) Demand(context.Context, string) (zookeeper.Demand, error) {
 	return zookeeper.Demand{Authentication: strings.HasPrefix(s.answer, "Z"), Mechanism: s.data, As: s.data}, nil
 }
 
+func (s sickbed) WhoAmI(context.Context) ([]string, error) { return s.children, nil }
+
 func (s sickbed) Get(context.Context, string) (recipes.Node, error) {
 	return recipes.Node{Data: []byte(s.data)}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/sidekeeper/sidekeeper/internal/jute"
 	"github.com/sidekeeper/sidekeeper/internal/sasl"
 )
@@ -97,4 +99,36 @@ func rawFrame(request ownRequest, xid uint32) []byte {
 	b = binary.BigEndian.AppendUint32(b, xid)
 	b = binary.BigEndian.AppendUint32(b, uint32(request.kind))
 	return append(b, request.body...)
+}
+
+const opWhoAmI = 107
+
+// WhoAmI is who the ensemble takes the sidecar for, as scheme:id. Servers before 3.7 do not tell: then there is an error.
+func (c *Client) WhoAmI(ctx context.Context) ([]string, error) {
+	a, cancel := c.asker(ctx)
+	defer cancel()
+	return ask(c.reader, a, func(v *view) ([]string, error) {
+		return wait(a, newFuture[[]string]().launch(v.session, func() ([]string, error) {
+			return call(a.ctx, v.session, "whoAmI", func(*zk.Conn) ([]string, error) {
+				answers, err := v.session.askOwn(ownRequest{kind: opWhoAmI})
+				if err != nil {
+					return nil, err
+				}
+				return identitiesIn(answers[0].answer)
+			})
+		}))
+	})
+}
+
+func identitiesIn(answer []byte) ([]string, error) {
+	body := jute.NewDecoder(answer)
+	identities := make([]string, body.Length(8))
+	for i := range identities {
+		scheme, id := body.Text(), body.Text()
+		identities[i] = scheme + ":" + id
+	}
+	if body.Failed() {
+		return nil, zk.ErrShortBuffer
+	}
+	return identities, nil
 }

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,10 @@ func TestKerberosProvesBothSides(t *testing.T) {
 	want := Demand{Authentication: true, Mechanism: sasl.GSSAPI, Given: sasl.GSSAPI, As: "GSSAPI as sidekeeper@" + kdc.Realm}
 	if got, err := client.Demand(t.Context(), k.Server(1).Address()); got != want || err != nil {
 		t.Errorf("it demands %+v, %v", got, err)
+	}
+	known, err := client.WhoAmI(t.Context())
+	if !slices.Contains(known, "sasl:sidekeeper@"+kdc.Realm) || err != nil {
+		t.Errorf("it knows %q, %v", known, err)
 	}
 	t.Run("a node may be another's, too", func(t *testing.T) { shareBySASL(t, k) })
 	t.Run("what cannot be proved", func(t *testing.T) { refuseUnproved(t, k) })

@@ -37,8 +37,9 @@ func TestALockFromATerminalByATicketOfKinit(t *testing.T) {
 		server.ClientLink().Reset()
 	}
 	said := here.doctor(t, e, flags)
-	if want := "demands authentication, SASL by GSSAPI; the sidecar gives GSSAPI as sidekeeper@" + kdc.Realm; strings.Count(said, want) != 3 {
-		t.Errorf("the doctor says %s, not %q of each server", said, want)
+	gives := "demands authentication, SASL by GSSAPI; the sidecar gives GSSAPI as sidekeeper@" + kdc.Realm
+	if strings.Count(said, gives) != 3 || !strings.Contains(said, "knows the sidecar as ") || !strings.Contains(said, "sasl:sidekeeper@") {
+		t.Errorf("the doctor says %s", said)
 	}
 
 	cache := filepath.Join(t.TempDir(), "cache")
@@ -53,6 +54,10 @@ func TestALockFromATerminalByATicketOfKinit(t *testing.T) {
 	}
 	if said := neighbour.doctor(t, e, flags); !strings.Contains(said, "there is no ticket, which kinit gets: open "+cache) {
 		t.Errorf("the doctor says %s", said)
+	}
+	strict := start(t, filepath.Join(t.TempDir(), "strict"), (&sidecar{folder: t.TempDir()}).serving(t, strictly(kerberosSetup(e, flags))))
+	if code := strict.awaitExit(t, patient); code == 0 || !strings.Contains(terminal{strict}.errors(t), "there is no ticket, which kinit gets") {
+		t.Errorf("a strict sidecar without a ticket ends with %d: %s", code, terminal{strict}.errors(t))
 	}
 	log, err := os.ReadFile(filepath.Join(neighbour.folder, "log"))
 	must(t, err)
@@ -72,6 +77,11 @@ func kerberosSetup(e *ensemble.Ensemble, flags []string) setup {
 		servers: e.ClientAddresses(), tick: quickTick, timeout: 4 * time.Second,
 		flags: append([]string{"--heartbeat=250ms", "--listen=127.0.0.1:0", "--reflection"}, flags...),
 	}
+}
+
+func strictly(with setup) setup {
+	with.flags = append(with.flags, "--strict")
+	return with
 }
 
 func (s *sidecar) grpcurlAddress(t *testing.T) string {
