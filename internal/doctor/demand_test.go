@@ -44,22 +44,26 @@ func TestWhatServersDemandIsComparedWithWhatIsGiven(t *testing.T) {
 	}{
 		"nothing": {zookeeper.Demand{}, false, nil},
 		"the mechanism that is given": {
-			zookeeper.Demand{Authentication: true, Mechanism: kerberos, Given: kerberos, As: me}, false,
+			zookeeper.Demand{Authentication: true, Mechanism: kerberos, Given: kerberos, As: me},
+			false,
 			[]string{"note A: demands authentication, SASL by GSSAPI; the sidecar gives " + me, known},
 		},
 		"nothing, and it knows the mechanism": {
-			zookeeper.Demand{Mechanism: kerberos, Given: kerberos, As: me}, false,
+			zookeeper.Demand{Mechanism: kerberos, Given: kerberos, As: me},
+			false,
 			[]string{"note A: takes part in SASL by GSSAPI, and serves clients that do not; the sidecar gives " + me, known},
 		},
 		"another mechanism": {
-			zookeeper.Demand{Authentication: true, Mechanism: digest, Given: kerberos, As: me}, false,
+			zookeeper.Demand{Authentication: true, Mechanism: digest, Given: kerberos, As: me},
+			false,
 			[]string{"problem --zookeeper-sasl: A takes part in DIGEST-MD5, and the sidecar gives " + me, known},
 		},
 		"no mechanism": {
 			zookeeper.Demand{Given: kerberos, As: me}, false, []string{"problem A: takes part in no SASL, and the sidecar gives " + me, known},
 		},
 		"one, and none is given": {
-			zookeeper.Demand{Authentication: true, Mechanism: kerberos}, true,
+			zookeeper.Demand{Authentication: true, Mechanism: kerberos},
+			true,
 			[]string{"problem --zookeeper-sasl: A demands authentication and takes part in SASL by GSSAPI, and the sidecar gives none"},
 		},
 		"another scheme": {

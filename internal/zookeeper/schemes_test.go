@@ -1,7 +1,7 @@
 package zookeeper
 
 import (
-	"crypto/sha1" //nolint:gosec // the scheme digest is made of it
+	"crypto/sha1"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -16,7 +16,7 @@ import (
 // TestKerberosProvesBothSides.
 func TestEachSchemeOfAnACL(t *testing.T) {
 	e := oneServer.ensemble(t)
-	secret := sha1.Sum([]byte("app:secret")) //nolint:gosec // as above
+	secret := sha1.Sum([]byte("app:secret"))
 	for i, c := range []struct {
 		name, acl string
 		auth      func() [][]byte
