@@ -14,7 +14,7 @@ import (
 const (
 	renewedAt = 0.8             // of a ticket's life, it is time for the next one
 	freshFor  = 5 * time.Second // for so long a refusal is not taken for the ticket's fault
-	retriedIn = time.Second     // after so long a KDC that has refused is asked again, at the soonest
+	retriedIn = time.Second     // after so long a KDC that has refused is asked again, at the soonest,
 	retryMost = time.Minute     // and at the latest
 )
 
@@ -96,7 +96,11 @@ func (k *kerberos) want(host string) (wanted *kept, fetched <-chan struct{}) {
 	}
 	now := time.Now()
 	valid := !held.got.IsZero() && now.Before(held.ticket.ends)
-	if held.fetched == nil && (!valid || !now.Before(held.due())) {
+	due := held.due()
+	if !valid { // it is wanted now
+		due = held.tried.Add(retriedIn)
+	}
+	if held.fetched == nil && (!now.Before(due) || !valid && held.err == nil) {
 		k.begin(held, now)
 	}
 	switch {
@@ -111,15 +115,12 @@ func (k *kerberos) want(host string) (wanted *kept, fetched <-chan struct{}) {
 // closed is a channel that is.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// due is when the next ticket is to be asked for: when the present one has lived for most of its life, and not soon after a refusal.
+// due is when the next ticket is to be asked for, though no connection needs it yet: when the present one has lived for most of its life, and then at
+// intervals.
 func (h *kept) due() time.Time {
-	due, pause := h.tried, retriedIn
-	if !h.got.IsZero() {
-		life := h.ticket.ends.Sub(h.got)
-		due = h.got.Add(time.Duration(float64(life) * renewedAt))
-		pause = min(max(life/20, retriedIn), retryMost)
-	}
-	if again := h.tried.Add(pause); h.err != nil && again.After(due) {
+	life := h.ticket.ends.Sub(h.got)
+	due := h.got.Add(time.Duration(float64(life) * renewedAt))
+	if again := h.tried.Add(min(max(life/20, retriedIn), retryMost)); h.err != nil && again.After(due) {
 		return again
 	}
 	return due
@@ -127,9 +128,6 @@ func (h *kept) due() time.Time {
 
 // begin has a ticket fetched beside its caller, since the library waits for KDCs as long as it likes. The lock is held.
 func (k *kerberos) begin(held *kept, now time.Time) {
-	if held.got.IsZero() && held.err != nil && now.Before(held.due()) {
-		return
-	}
 	done := make(chan struct{})
 	held.fetched, held.tried = done, now
 	go func() {

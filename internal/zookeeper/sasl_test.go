@@ -15,10 +15,13 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
+// shortestTimeout is what a session gets that asks for less, as one does that is about to be closed.
+const shortestTimeout = 3 * time.Second
+
 // demanding are servers that answer nothing to a client that has not authenticated by SASL.
 func demanding(servers int, jvm ...string) ensemble.Options {
 	return ensemble.Options{
-		Servers: servers, JVM: jvm, MaxClientConnections: -1, Config: []string{
+		Servers: servers, JVM: jvm, MaxClientConnections: -1, MinSessionTimeout: shortestTimeout, Config: []string{
 			"authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "sessionRequireClientSASLAuth=true",
 		},
 	}
@@ -107,7 +110,7 @@ func bothSchemes(t *testing.T, e *ensemble.Ensemble) {
 	}
 }
 
-// keepStrangersOut has a client that has not authenticated take a session over, whose password it has computed. It cannot close it.
+// keepStrangersOut has a client that has not authenticated take a session over, whose password it has computed. It cannot close it by a request.
 func keepStrangersOut(t *testing.T, e *ensemble.Ensemble, client *Client) {
 	s := openSession(t, client)
 	path := enqueue(t, s, "/sidekeeper/coveted")
@@ -120,19 +123,15 @@ func keepStrangersOut(t *testing.T, e *ensemble.Ensemble, client *Client) {
 	}
 }
 
-// closeLostUnderSASL has the node of a session that was lost vanish long before the ensemble would expire it.
+// closeLostUnderSASL has the node of a session that ends without a word to the ensemble vanish long before that would expire it.
 func closeLostUnderSASL(t *testing.T, e *ensemble.Ensemble, client *Client) {
-	const timeout = 4 * time.Second
-	holder := newClient(t, e, as(user("sidekeeper", "sécret")), func(c *Config) { c.SessionTimeout = timeout })
-	s := openSession(t, holder)
+	s := openSession(t, newClient(t, e, as(user("sidekeeper", "sécret"))))
 	path := enqueue(t, s, "/sidekeeper/lost")
-	e.Server(1).ClientLink().Stall() // what is under way arrives when it heals
-	await(t, "the loss", 2*timeout, s.Done())
+	s.lose(errClosed)
 	s.Close(t.Context())
-	e.Server(1).ClientLink().Heal()
-	healed := now()
-	if took := awaitGone(t, client, path).since(healed); took > timeout/2 {
-		t.Errorf("gone %v after contact was back, with a timeout of %v", took, timeout)
+	lost := now()
+	if took := awaitGone(t, client, path).since(lost); took > shortestTimeout/2 {
+		t.Errorf("gone after %v, where the shortest timeout is %v", took, shortestTimeout)
 	}
 }
 
