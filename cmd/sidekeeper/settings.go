@@ -93,7 +93,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")
 	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
-	f.Var(choose(&s.sasl.mechanism, saslNone, saslKerberos, saslDigest), "zookeeper-sasl", "SASL mechanism by which sidecar and ensemble prove to each other who they are: gssapi is Kerberos")
+	f.Var(choose(&s.sasl.mechanism, saslNone, saslKerberos, saslDigest), "zookeeper-sasl", "mechanism of SASL by which the sidecar and the ensemble prove to each other who they are: gssapi is Kerberos")
 	f.StringVar(&s.sasl.principal, "zookeeper-sasl-principal", "", "the sidecar's Kerberos `principal`, such as sidekeeper@EXAMPLE.COM; required with --zookeeper-sasl-keytab")
 	f.StringVar(&s.sasl.keytab, "zookeeper-sasl-keytab", "", "`file` with the principal's keys, read at each login; empty for the ticket that kinit has put into $KRB5CCNAME")
 	f.StringVar(&s.sasl.config, "zookeeper-sasl-kerberos-config", "", "`file` like /etc/krb5.conf, read at each login; empty for $KRB5_CONFIG, or else /etc/krb5.conf")
