@@ -115,8 +115,8 @@ func (k *kerberos) want(host string) (wanted *kept, fetched <-chan struct{}) {
 // closed is a channel that is.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// due is when the next ticket is to be asked for, though no connection needs it yet: when the present one has lived for most of its life, and then at
-// intervals.
+// due is when the next ticket is to be asked for, though no connection needs it yet: when the present one has lived for most of its life,
+// and then at intervals.
 func (h *kept) due() time.Time {
 	life := h.ticket.ends.Sub(h.got)
 	due := h.got.Add(time.Duration(float64(life) * renewedAt))
