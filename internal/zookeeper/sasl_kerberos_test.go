@@ -153,7 +153,7 @@ func TestATicketIsRenewedPastItsLife(t *testing.T) {
 	if err := s.flush(t.Context()); err != nil {
 		t.Fatalf("with a renewed ticket: %v", err)
 	}
-	err := awaitUnready(t, who)
+	err := awaitUnready(t, who, 100*time.Millisecond)
 	k.Server(1).ClientLink().Reset()
 	if err == nil || !strings.Contains(err.Error(), "no ticket for zookeeper/127.0.0.1: the KDC does not answer") {
 		t.Errorf("without a KDC: %v", err)
@@ -185,7 +185,7 @@ func TestFilesOfKerberosMayBeReplaced(t *testing.T) {
 	if err := cached.Ready(within(t, 10*time.Second), "127.0.0.1"); err != nil {
 		t.Errorf("a ticket of kinit: %v", err)
 	}
-	if err := awaitUnready(t, cached); err == nil || !strings.Contains(err.Error(), "ran out at") {
+	if err := awaitUnready(t, cached, 10*time.Second); err == nil || !strings.Contains(err.Error(), "ran out at") {
 		t.Errorf("a ticket of kinit that has run out: %v", err)
 	}
 	another := k.center.Add("another")
@@ -204,12 +204,12 @@ func TestFilesOfKerberosMayBeReplaced(t *testing.T) {
 }
 
 // awaitUnready waits until the last ticket has run out, and returns why there is no other.
-func awaitUnready(t *testing.T, who sasl.Identity) error {
+func awaitUnready(t *testing.T, who sasl.Identity, patience time.Duration) error {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for overdue := within(t, 20*time.Second); ; {
-		if err := who.Ready(within(t, 100*time.Millisecond), "127.0.0.1"); err != nil {
+		if err := who.Ready(within(t, patience), "127.0.0.1"); err != nil {
 			return err
 		}
 		select {
