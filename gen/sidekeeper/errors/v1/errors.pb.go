@@ -82,7 +82,8 @@ const (
 	//
 	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10
-	// FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse.
+	// FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse. Or the record of a key was begun
+	// with another `per` than the request has.
 	//
 	// What to do: use the same kind of lock for this name everywhere, or another name.
 	Reason_REASON_LOCK_KIND_MISMATCH Reason = 11
@@ -303,6 +304,37 @@ const (
 	// What to do: have an operator run `sidekeeper doctor` with the sidecar's settings, which names what is demanded and what is given. For the
 	// scheme digest set --zookeeper-auth-file, for sasl --zookeeper-sasl, for x509 --zookeeper-tls-cert and --zookeeper-tls-key.
 	Reason_REASON_ENSEMBLE_DEMANDS_AUTH Reason = 82
+	// FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `attempt`, `outcome`,
+	// `at`, `owner`, `identity` and `note` tell of the attempt that was recorded.
+	//
+	// What to do: nothing: the work is done. An operator can have it done anew with Forget.
+	Reason_REASON_ALREADY_DONE Reason = 83
+	// FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`, `attempt`,
+	// `owner`, `identity` and `note` tell of it.
+	//
+	// What to do: look at what the attempt has left behind. Then allow more attempts, or have an operator remove the record with Forget.
+	Reason_REASON_NOT_REPEATED Reason = 84
+	// FAILED_PRECONDITION: the hold of an attempt was lost before Finish, and since then another attempt has begun, or the record was forgotten.
+	// `attempt` is the newest one; 0 if there is none. Nothing was recorded.
+	//
+	// What to do: nothing. The newest attempt says how the work ends.
+	Reason_REASON_SUPERSEDED Reason = 85
+	// RESOURCE_EXHAUSTED: the name has as many records as it may have. `limit` and `max` say how many.
+	//
+	// What to do: use a shorter `keep`, or have an operator remove records of lost attempts with Forget. For more keys, use several names.
+	Reason_REASON_TOO_MANY_KEYS Reason = 86
+	// FAILED_PRECONDITION: another caller holds the lock of the work, or waits for it, so that its record cannot be forgotten.
+	//
+	// What to do: wait until it has ended, with a longer wait_timeout, or end it with LockService.Break.
+	Reason_REASON_KEY_RUNNING Reason = 87
+	// NOT_FOUND: the key has no record: no attempt has begun, or its record is over or forgotten.
+	//
+	// What to do: check the name and the key; List shows the keys of a name.
+	Reason_REASON_RECORD_NOT_FOUND Reason = 88
+	// FAILED_PRECONDITION: the record of the key is not in Sidekeeper's form.
+	//
+	// What to do: have an operator look at what another program has stored there, and remove it with Forget.
+	Reason_REASON_RECORD_MALFORMED Reason = 89
 )
 
 // Enum value maps for Reason.
@@ -368,6 +400,13 @@ var (
 		80: "REASON_AGREEMENT_NOT_FOUND",
 		81: "REASON_NOT_RECORDED",
 		82: "REASON_ENSEMBLE_DEMANDS_AUTH",
+		83: "REASON_ALREADY_DONE",
+		84: "REASON_NOT_REPEATED",
+		85: "REASON_SUPERSEDED",
+		86: "REASON_TOO_MANY_KEYS",
+		87: "REASON_KEY_RUNNING",
+		88: "REASON_RECORD_NOT_FOUND",
+		89: "REASON_RECORD_MALFORMED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -430,6 +469,13 @@ var (
 		"REASON_AGREEMENT_NOT_FOUND":    80,
 		"REASON_NOT_RECORDED":           81,
 		"REASON_ENSEMBLE_DEMANDS_AUTH":  82,
+		"REASON_ALREADY_DONE":           83,
+		"REASON_NOT_REPEATED":           84,
+		"REASON_SUPERSEDED":             85,
+		"REASON_TOO_MANY_KEYS":          86,
+		"REASON_KEY_RUNNING":            87,
+		"REASON_RECORD_NOT_FOUND":       88,
+		"REASON_RECORD_MALFORMED":       89,
 	}
 )
 
@@ -464,7 +510,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x89\r\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xbe\x0e\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -526,7 +572,14 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x18REASON_DELIVERY_RETURNED\x10H\x12\x1e\n" +
 	"\x1aREASON_AGREEMENT_NOT_FOUND\x10P\x12\x17\n" +
 	"\x13REASON_NOT_RECORDED\x10Q\x12 \n" +
-	"\x1cREASON_ENSEMBLE_DEMANDS_AUTH\x10RB_\n" +
+	"\x1cREASON_ENSEMBLE_DEMANDS_AUTH\x10R\x12\x17\n" +
+	"\x13REASON_ALREADY_DONE\x10S\x12\x17\n" +
+	"\x13REASON_NOT_REPEATED\x10T\x12\x15\n" +
+	"\x11REASON_SUPERSEDED\x10U\x12\x18\n" +
+	"\x14REASON_TOO_MANY_KEYS\x10V\x12\x16\n" +
+	"\x12REASON_KEY_RUNNING\x10W\x12\x1b\n" +
+	"\x17REASON_RECORD_NOT_FOUND\x10X\x12\x1b\n" +
+	"\x17REASON_RECORD_MALFORMED\x10YB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	v12 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	v16 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	v13 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -529,9 +530,9 @@ type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. As it was sent.
 	Start *Start `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// For a lock or permits that were granted, leadership, or a double barrier that was entered: the hold, which keeps the id.
+	// The hold, which keeps the id. For a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt.
 	HoldId string `protobuf:"bytes,2,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// For a lock or leadership, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+	// For a lock, leadership or an attempt, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
 	// the request ends.
 	Token         int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -604,6 +605,7 @@ type Start struct {
 	//	*Start_Campaign
 	//	*Start_AcquireAll
 	//	*Start_Enter
+	//	*Start_Begin
 	Request       isStart_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -707,6 +709,15 @@ func (x *Start) GetEnter() *v15.EnterRequest {
 	return nil
 }
 
+func (x *Start) GetBegin() *v16.BeginRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Begin); ok {
+			return x.Begin
+		}
+	}
+	return nil
+}
+
 type isStart_Request interface {
 	isStart_Request()
 }
@@ -741,6 +752,11 @@ type Start_Enter struct {
 	Enter *v15.EnterRequest `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
 }
 
+type Start_Begin struct {
+	// An attempt at work that is done once.
+	Begin *v16.BeginRequest `protobuf:"bytes,8,opt,name=begin,proto3,oneof"`
+}
+
 func (*Start_Acquire) isStart_Request() {}
 
 func (*Start_Join) isStart_Request() {}
@@ -752,6 +768,8 @@ func (*Start_Campaign) isStart_Request() {}
 func (*Start_AcquireAll) isStart_Request() {}
 
 func (*Start_Enter) isStart_Request() {}
+
+func (*Start_Begin) isStart_Request() {}
 
 // Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
 // gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
@@ -1019,6 +1037,7 @@ type Event struct {
 	//	*Event_Campaign
 	//	*Event_AcquireAll
 	//	*Event_Enter
+	//	*Event_Begin
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1122,6 +1141,15 @@ func (x *Event) GetEnter() *v15.EnterResponse {
 	return nil
 }
 
+func (x *Event) GetBegin() *v16.BeginResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Begin); ok {
+			return x.Begin
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1156,6 +1184,11 @@ type Event_Enter struct {
 	Enter *v15.EnterResponse `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
 }
 
+type Event_Begin struct {
+	// To an attempt.
+	Begin *v16.BeginResponse `protobuf:"bytes,8,opt,name=begin,proto3,oneof"`
+}
+
 func (*Event_Acquire) isEvent_Event() {}
 
 func (*Event_Join) isEvent_Event() {}
@@ -1167,6 +1200,8 @@ func (*Event_Campaign) isEvent_Event() {}
 func (*Event_AcquireAll) isEvent_Event() {}
 
 func (*Event_Enter) isEvent_Event() {}
+
+func (*Event_Begin) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
 // ended is given up, unless the caller itself has given it up; nothing about the request follows it.
@@ -1778,7 +1813,7 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
@@ -1808,7 +1843,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\x03R\x05token\"\xd0\x03\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\x8a\x04\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
@@ -1818,7 +1853,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\bcampaign\x18\x05 \x01(\v2'.sidekeeper.election.v1.CampaignRequestH\x00R\bcampaign\x12H\n" +
 	"\vacquire_all\x18\x06 \x01(\v2%.sidekeeper.lock.v1.AcquireAllRequestH\x00R\n" +
 	"acquireAll\x12;\n" +
-	"\x05enter\x18\a \x01(\v2#.sidekeeper.barrier.v1.EnterRequestH\x00R\x05enterB\t\n" +
+	"\x05enter\x18\a \x01(\v2#.sidekeeper.barrier.v1.EnterRequestH\x00R\x05enter\x128\n" +
+	"\x05begin\x18\b \x01(\v2 .sidekeeper.once.v1.BeginRequestH\x00R\x05beginB\t\n" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
@@ -1833,7 +1869,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
 	"\n" +
-	"\bresponse\"\xd4\x03\n" +
+	"\bresponse\"\x8f\x04\n" +
 	"\x05Event\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
@@ -1843,7 +1879,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\bcampaign\x18\x05 \x01(\v2(.sidekeeper.election.v1.CampaignResponseH\x00R\bcampaign\x12I\n" +
 	"\vacquire_all\x18\x06 \x01(\v2&.sidekeeper.lock.v1.AcquireAllResponseH\x00R\n" +
 	"acquireAll\x12<\n" +
-	"\x05enter\x18\a \x01(\v2$.sidekeeper.barrier.v1.EnterResponseH\x00R\x05enterB\a\n" +
+	"\x05enter\x18\a \x01(\v2$.sidekeeper.barrier.v1.EnterResponseH\x00R\x05enter\x129\n" +
+	"\x05begin\x18\b \x01(\v2!.sidekeeper.once.v1.BeginResponseH\x00R\x05beginB\a\n" +
 	"\x05event\"\xab\x02\n" +
 	"\x05Ended\x12\x1d\n" +
 	"\n" +
@@ -1953,12 +1990,14 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*v14.CampaignRequest)(nil),    // 31: sidekeeper.election.v1.CampaignRequest
 	(*v11.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
 	(*v15.EnterRequest)(nil),       // 33: sidekeeper.barrier.v1.EnterRequest
-	(*v11.AcquireResponse)(nil),    // 34: sidekeeper.lock.v1.AcquireResponse
-	(*v12.JoinResponse)(nil),       // 35: sidekeeper.membership.v1.JoinResponse
-	(*v13.AcquireResponse)(nil),    // 36: sidekeeper.semaphore.v1.AcquireResponse
-	(*v14.CampaignResponse)(nil),   // 37: sidekeeper.election.v1.CampaignResponse
-	(*v11.AcquireAllResponse)(nil), // 38: sidekeeper.lock.v1.AcquireAllResponse
-	(*v15.EnterResponse)(nil),      // 39: sidekeeper.barrier.v1.EnterResponse
+	(*v16.BeginRequest)(nil),       // 34: sidekeeper.once.v1.BeginRequest
+	(*v11.AcquireResponse)(nil),    // 35: sidekeeper.lock.v1.AcquireResponse
+	(*v12.JoinResponse)(nil),       // 36: sidekeeper.membership.v1.JoinResponse
+	(*v13.AcquireResponse)(nil),    // 37: sidekeeper.semaphore.v1.AcquireResponse
+	(*v14.CampaignResponse)(nil),   // 38: sidekeeper.election.v1.CampaignResponse
+	(*v11.AcquireAllResponse)(nil), // 39: sidekeeper.lock.v1.AcquireAllResponse
+	(*v15.EnterResponse)(nil),      // 40: sidekeeper.barrier.v1.EnterResponse
+	(*v16.BeginResponse)(nil),      // 41: sidekeeper.once.v1.BeginResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
@@ -1980,44 +2019,46 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	31, // 16: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
 	32, // 17: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
 	33, // 18: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
-	3,  // 19: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	26, // 20: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	27, // 21: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	11, // 22: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	12, // 23: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	13, // 24: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	34, // 25: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	35, // 26: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	36, // 27: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	37, // 28: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	38, // 29: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
-	39, // 30: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
-	23, // 31: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	25, // 32: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	25, // 33: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	25, // 34: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	20, // 35: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	24, // 36: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 37: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	25, // 38: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	25, // 39: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	25, // 40: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	21, // 41: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 42: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	4,  // 43: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	14, // 44: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	16, // 45: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	18, // 46: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 47: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	10, // 48: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	15, // 49: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	17, // 50: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	19, // 51: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	47, // [47:52] is the sub-list for method output_type
-	42, // [42:47] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	34, // 19: sidekeeper.lease.v1.Start.begin:type_name -> sidekeeper.once.v1.BeginRequest
+	3,  // 20: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	26, // 21: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 22: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	11, // 23: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	12, // 24: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	13, // 25: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	35, // 26: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	36, // 27: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	37, // 28: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	38, // 29: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	39, // 30: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	40, // 31: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
+	41, // 32: sidekeeper.lease.v1.Event.begin:type_name -> sidekeeper.once.v1.BeginResponse
+	23, // 33: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	25, // 34: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	25, // 35: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	25, // 36: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	20, // 37: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	24, // 38: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 39: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	25, // 40: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	25, // 41: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	25, // 42: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	21, // 43: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 44: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	4,  // 45: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	14, // 46: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	16, // 47: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	18, // 48: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 49: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	10, // 50: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	15, // 51: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	17, // 52: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	19, // 53: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	49, // [49:54] is the sub-list for method output_type
+	44, // [44:49] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2044,6 +2085,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_Campaign)(nil),
 		(*Start_AcquireAll)(nil),
 		(*Start_Enter)(nil),
+		(*Start_Begin)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[9].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
@@ -2060,6 +2102,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Event_Campaign)(nil),
 		(*Event_AcquireAll)(nil),
 		(*Event_Enter)(nil),
+		(*Event_Begin)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -90,7 +90,8 @@ export enum Reason {
    */
   LOCK_HELD = 10,
   /**
-   * LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse.
+   * LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse. Or the record of a key was begun
+   * with another `per` than the request has.
    *
    * What to do: use the same kind of lock for this name everywhere, or another name.
    */
@@ -408,5 +409,50 @@ export enum Reason {
    * scheme digest set --zookeeper-auth-file, for sasl --zookeeper-sasl, for x509 --zookeeper-tls-cert and --zookeeper-tls-key.
    */
   ENSEMBLE_DEMANDS_AUTH = 82,
+  /**
+   * ALREADY_DONE - FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `attempt`, `outcome`,
+   * `at`, `owner`, `identity` and `note` tell of the attempt that was recorded.
+   *
+   * What to do: nothing: the work is done. An operator can have it done anew with Forget.
+   */
+  ALREADY_DONE = 83,
+  /**
+   * NOT_REPEATED - FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`, `attempt`,
+   * `owner`, `identity` and `note` tell of it.
+   *
+   * What to do: look at what the attempt has left behind. Then allow more attempts, or have an operator remove the record with Forget.
+   */
+  NOT_REPEATED = 84,
+  /**
+   * SUPERSEDED - FAILED_PRECONDITION: the hold of an attempt was lost before Finish, and since then another attempt has begun, or the record was forgotten.
+   * `attempt` is the newest one; 0 if there is none. Nothing was recorded.
+   *
+   * What to do: nothing. The newest attempt says how the work ends.
+   */
+  SUPERSEDED = 85,
+  /**
+   * TOO_MANY_KEYS - RESOURCE_EXHAUSTED: the name has as many records as it may have. `limit` and `max` say how many.
+   *
+   * What to do: use a shorter `keep`, or have an operator remove records of lost attempts with Forget. For more keys, use several names.
+   */
+  TOO_MANY_KEYS = 86,
+  /**
+   * KEY_RUNNING - FAILED_PRECONDITION: another caller holds the lock of the work, or waits for it, so that its record cannot be forgotten.
+   *
+   * What to do: wait until it has ended, with a longer wait_timeout, or end it with LockService.Break.
+   */
+  KEY_RUNNING = 87,
+  /**
+   * RECORD_NOT_FOUND - NOT_FOUND: the key has no record: no attempt has begun, or its record is over or forgotten.
+   *
+   * What to do: check the name and the key; List shows the keys of a name.
+   */
+  RECORD_NOT_FOUND = 88,
+  /**
+   * RECORD_MALFORMED - FAILED_PRECONDITION: the record of the key is not in Sidekeeper's form.
+   *
+   * What to do: have an operator look at what another program has stored there, and remove it with Forget.
+   */
+  RECORD_MALFORMED = 89,
   UNRECOGNIZED = -1,
 }

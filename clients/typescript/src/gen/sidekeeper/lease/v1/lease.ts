@@ -18,6 +18,7 @@ import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js
 import { Resumed, Suspended } from "../../hold/v1/hold.js";
 import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
+import { BeginRequest, BeginResponse } from "../../once/v1/once.js";
 import {
   AcquireRequest as AcquireRequest1,
   AcquireResponse as AcquireResponse2,
@@ -142,10 +143,10 @@ export interface Claim {
   start:
     | Start
     | undefined;
-  /** For a lock or permits that were granted, leadership, or a double barrier that was entered: the hold, which keeps the id. */
+  /** The hold, which keeps the id. For a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt. */
   holdId: string;
   /**
-   * For a lock or leadership, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+   * For a lock, leadership or an attempt, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
    * the request ends.
    */
   token: bigint;
@@ -175,6 +176,9 @@ export interface Start {
     | //
     /** A place at a double barrier. */
     { $case: "enter"; value: EnterRequest }
+    | //
+    /** An attempt at work that is done once. */
+    { $case: "begin"; value: BeginRequest }
     | undefined;
 }
 
@@ -249,6 +253,9 @@ export interface Event {
     | //
     /** At a double barrier. */
     { $case: "enter"; value: EnterResponse }
+    | //
+    /** To an attempt. */
+    { $case: "begin"; value: BeginResponse }
     | undefined;
 }
 
@@ -1012,6 +1019,9 @@ export const Start: MessageFns<Start> = {
       case "enter":
         EnterRequest.encode(message.request.value, writer.uint32(58).fork()).join();
         break;
+      case "begin":
+        BeginRequest.encode(message.request.value, writer.uint32(66).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1085,6 +1095,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "enter", value: EnterRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.request = { $case: "begin", value: BeginRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1137,6 +1155,12 @@ export const Start: MessageFns<Start> = {
       case "enter": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "enter", value: EnterRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "begin": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "begin", value: BeginRequest.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1441,6 +1465,9 @@ export const Event: MessageFns<Event> = {
       case "enter":
         EnterResponse.encode(message.event.value, writer.uint32(58).fork()).join();
         break;
+      case "begin":
+        BeginResponse.encode(message.event.value, writer.uint32(66).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1514,6 +1541,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "enter", value: EnterResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.event = { $case: "begin", value: BeginResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1566,6 +1601,12 @@ export const Event: MessageFns<Event> = {
       case "enter": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "enter", value: EnterResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "begin": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "begin", value: BeginResponse.fromPartial(object.event.value) };
         }
         break;
       }
