@@ -228,7 +228,7 @@ type Work struct {
 func (w Work) next(found Record, old bool, hold *Hold) (recordForm, error) {
 	next := recordForm{
 		Ended: Ended{Outcome: Begun, Attempt: 1, Owner: w.About.Owner, Identity: w.About.Identity},
-		Token: hold.Token, Place: hold.place.path(), PerKey: w.PerKey, Keep: w.Keep,
+		Token: hold.Token, Place: hold.place.path, PerKey: w.PerKey, Keep: w.Keep,
 	}
 	refused := error(nil)
 	switch {

@@ -19,7 +19,7 @@ func (r Record) finished(outcome Outcome, note string) recordForm {
 // error, ask FinishLost: the transaction may have been carried out, or be yet, as long as the hold stands.
 func (o Once) Finish(ctx context.Context, store Store, of Record, hold *Hold, outcome Outcome, note string) error {
 	set := Set(o.record(of.Key), of.finished(outcome, note).encode(), of.node.Version)
-	_, err := Guarded(store, []Guard{hold.Guard()}).Commit(ctx, set, Delete(hold.place.path(), -1))
+	_, err := Guarded(store, []Guard{hold.Guard()}).Commit(ctx, set, Delete(hold.place.path, -1))
 	return err
 }
 

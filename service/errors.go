@@ -55,6 +55,7 @@ var (
 	errQuotaExceeded     = errors.New("limit of one caller reached")
 	errInterrupted       = errors.New("interrupted by a panic")
 	errNotRecorded       = errors.New("the sidecar cannot write what it must record first")
+	errKeyRunning        = errors.New("another caller holds the lock of the work, or waits for it")
 )
 
 // An answer is what the caller is told of one error.
@@ -117,6 +118,13 @@ var answers = []answer{
 	{recipes.ErrTooManyPermits, codes.FailedPrecondition, errorsv1.Reason_REASON_TOO_MANY_PERMITS},
 	{recipes.ErrUndecided, codes.FailedPrecondition, errorsv1.Reason_REASON_PRECONDITION_FAILED},
 	{recipes.ErrNoAgreement, codes.NotFound, errorsv1.Reason_REASON_AGREEMENT_NOT_FOUND},
+	{recipes.ErrDone, codes.FailedPrecondition, errorsv1.Reason_REASON_ALREADY_DONE},
+	{recipes.ErrNotRepeated, codes.FailedPrecondition, errorsv1.Reason_REASON_NOT_REPEATED},
+	{recipes.ErrSuperseded, codes.FailedPrecondition, errorsv1.Reason_REASON_SUPERSEDED},
+	{recipes.ErrTooManyKeys, codes.ResourceExhausted, errorsv1.Reason_REASON_TOO_MANY_KEYS},
+	{errKeyRunning, codes.FailedPrecondition, errorsv1.Reason_REASON_KEY_RUNNING},
+	{recipes.ErrNoRecord, codes.NotFound, errorsv1.Reason_REASON_RECORD_NOT_FOUND},
+	{recipes.ErrMalformedRecord, codes.FailedPrecondition, errorsv1.Reason_REASON_RECORD_MALFORMED},
 	{recipes.ErrNoCandidate, codes.NotFound, errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND},
 	{recipes.ErrForeignCandidate, codes.FailedPrecondition, errorsv1.Reason_REASON_FOREIGN_CANDIDATE},
 	{recipes.ErrNoKey, codes.NotFound, errorsv1.Reason_REASON_KEY_NOT_FOUND},

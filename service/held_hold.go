@@ -28,6 +28,7 @@ type hold struct {
 
 	finish func(ctx context.Context) error // what its caller's Done does in the ensemble; nil of what is only released
 	done   *latch                          // closed when that is done
+	once   *attempt                        // of a hold at work that is done once
 
 	id       machine.ID    // to the lease's machine
 	released *latch        // closed when the caller has asked that the hold end or, once it has ended, that its place go
@@ -84,7 +85,7 @@ func (s *Services) endHold(ended *hold, why error) {
 }
 
 func (h *hold) ending(why error) tombstone {
-	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, done: h.done, round: h.round}
+	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, done: h.done, once: h.once, round: h.round}
 }
 
 // forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has

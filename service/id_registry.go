@@ -52,6 +52,7 @@ type tombstone struct {
 	token    int64  // a hold's
 	released *latch // a hold's
 	done     *latch // of a hold that has one
+	once     *attempt
 	round    recipes.Round
 }
 

@@ -24,6 +24,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 )
 
@@ -270,7 +271,7 @@ func begin[M any](
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
 			event.GetAcquirePermits().GetGranted() != nil || event.GetAcquireAll().GetGranted() != nil || event.GetCampaign().GetElected() != nil ||
-			event.GetEnter().GetEntered() != nil
+			event.GetEnter().GetEntered() != nil || event.GetBegin().GetBegun() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -407,6 +408,22 @@ func (b carriedBarriers) Enter(
 	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter)
 }
 
+type carriedWork struct {
+	oncev1.OnceServiceClient
+	carriers *carriers
+}
+
+func (w carriedWork) Begin(
+	ctx context.Context, request *oncev1.BeginRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[oncev1.BeginResponse], error) {
+	on := w.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return w.OnceServiceClient.Begin(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Begin{Begin: request}}, (*leasev1.Event).GetBegin)
+}
+
 // carried has what these callers begin on a lease stand on its stream, while multiplexed.
 func (c callers) carried(t *testing.T) callers {
 	t.Helper()
@@ -421,6 +438,7 @@ func (c callers) carried(t *testing.T) callers {
 	c.semaphores = carriedSemaphores{c.semaphores, all}
 	c.barriers = carriedBarriers{c.barriers, all}
 	c.elections = carriedElections{c.elections, all}
+	c.once = carriedWork{c.once, all}
 	c.leases = all
 	return c
 }

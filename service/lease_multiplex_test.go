@@ -111,6 +111,10 @@ func (c *carrying) event(of *leasev1.Event) string {
 		return "queued"
 	case of.GetAcquire().GetRevocationRequested() != nil:
 		return "asked"
+	case of.GetBegin().GetBegun() != nil:
+		begun := of.GetBegin().GetBegun()
+		c.holds[of.GetRequestId()], c.tokens[of.GetRequestId()] = begun.GetHoldId(), begun.GetFencingToken()
+		return fmt.Sprintf("begun %d", begun.GetAttempt())
 	case of.GetJoin().GetJoined() != nil:
 		return "joined"
 	}

@@ -22,10 +22,11 @@ const (
 	kindBarrier   = "barrier"
 	kindAgreement = "agreement"
 	kindElection  = "election" // a lock, in what counts waits
+	kindOnce      = "once"     // a lock, likewise
 )
 
 // WaitKinds are what streams wait for.
-var WaitKinds = []string{kindLock, kindSemaphore, kindElection, kindQueue, kindBarrier}
+var WaitKinds = []string{kindLock, kindSemaphore, kindElection, kindQueue, kindBarrier, kindOnce}
 
 // A possession is what a lease has of a resource.
 type possession struct {

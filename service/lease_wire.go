@@ -12,6 +12,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/outbox"
@@ -57,6 +58,9 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 	case *leasev1.Start_Enter:
 		barriers := &barrierService{services: services}
 		return calling(barrierv1.BarrierService_Enter_FullMethodName, of.Enter, barriers, (*barrierService).enter)
+	case *leasev1.Start_Begin:
+		once := &onceService{services: services}
+		return calling(oncev1.OnceService_Begin_FullMethodName, of.Begin, once, (*onceService).begin)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members, (*membershipService).join)
@@ -134,6 +138,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		event.Event = &leasev1.Event_Campaign{Campaign: of}
 	case *barrierv1.EnterResponse:
 		event.Event = &leasev1.Event_Enter{Enter: of}
+	case *oncev1.BeginResponse:
+		event.Event = &leasev1.Event_Begin{Begin: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

@@ -96,17 +96,9 @@ func (l *lockService) acquire(request *lockv1.AcquireRequest, on line[*lockv1.Ac
 
 // takeLock is a request that stands in a lock's queue. A caller that is one too many for the queue is told so before a session is opened for it.
 func takeLock[M any](services *Services, on line[M], params acquireParams, lock recipes.Lock, words lockWords[M]) (holder, error) {
-	of := resource{kindLock, params.name.text}
-	waits, err := services.waiters.enter(on.claim.goesOn(), of)
+	a, recipe, err := newLockRequest(services, on, params, lock, words)
 	if err != nil {
 		return nil, err
-	}
-	lock.Delay = params.delay
-	a := &lockRequest[M]{params: params, lock: lock, words: words}
-	recipe := heldRecipe[*recipes.Place, M]{
-		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "wait for the lock",
-		steps: a, rejoin: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
-		asks: params.detectDeadlock,
 	}
 	if params.delay > 0 {
 		recipe.letGo = func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) }
@@ -115,6 +107,24 @@ func takeLock[M any](services *Services, on line[M], params acquireParams, lock 
 	}
 	a.held = newHeld(services, on, recipe)
 	return a.held, nil
+}
+
+// newLockRequest is such a request without what is held of it, and what that is made with.
+func newLockRequest[M any](
+	services *Services, on line[M], params acquireParams, lock recipes.Lock, words lockWords[M],
+) (a *lockRequest[M], recipe heldRecipe[*recipes.Place, M], _ error) {
+	of := resource{kindLock, params.name.text}
+	waits, err := services.waiters.enter(on.claim.goesOn(), of)
+	if err != nil {
+		return nil, recipe, err
+	}
+	lock.Delay = params.delay
+	a = &lockRequest[M]{params: params, lock: lock, words: words}
+	return a, heldRecipe[*recipes.Place, M]{
+		heldParams: params.heldParams, heldWords: words.heldWords, resource: of, waits: words.waits, wait: waits, waitsFor: "wait for the lock",
+		steps: a, rejoin: a, removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
+		asks: params.detectDeadlock,
+	}, nil
 }
 
 // acquireWords are those of a lock.

@@ -25,6 +25,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -61,6 +62,7 @@ type callers struct {
 
 	sequences sequencev1.SequenceServiceClient
 	queues    queuev1.QueueServiceClient
+	once      oncev1.OnceServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -225,7 +227,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
 		barriers: barrierv1.NewBarrierServiceClient(connection), agreements: agreementv1.NewAgreementServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
-		queues: queuev1.NewQueueServiceClient(connection),
+		queues: queuev1.NewQueueServiceClient(connection), once: oncev1.NewOnceServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

@@ -26,6 +26,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -45,6 +46,7 @@ type Options struct {
 	QueueRoot      string                    // where queues lie; "/sidekeeper/queues"
 	BarrierRoot    string                    // where barriers lie; "/sidekeeper/barriers"
 	AgreementRoot  string                    // where agreements lie; "/sidekeeper/agreements"
+	OnceRoot       string                    // where the records of work lie that is done once; "/sidekeeper/once"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -146,6 +148,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	queuev1.RegisterQueueServiceServer(registrar, &queueService{services: s})
 	barrierv1.RegisterBarrierServiceServer(registrar, &barrierService{services: s})
 	agreementv1.RegisterAgreementServiceServer(registrar, &agreementService{services: s})
+	oncev1.RegisterOnceServiceServer(registrar, &onceService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -214,6 +217,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.QueueRoot, "/sidekeeper/queues")
 	orElse(&o.BarrierRoot, "/sidekeeper/barriers")
 	orElse(&o.AgreementRoot, "/sidekeeper/agreements")
+	orElse(&o.OnceRoot, "/sidekeeper/once")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)

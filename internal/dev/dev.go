@@ -113,7 +113,7 @@ func (s *Sidecar) connect(options Options) (err error) {
 		Sleep:          true,
 		Directories: []string{
 			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers",
-			root + "/agreements", root + "/config",
+			root + "/agreements", root + "/once", root + "/config",
 		},
 		Log:     options.Log,
 		Observe: s.metrics.RequestDone,

@@ -14,6 +14,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -31,6 +32,7 @@ type Method struct {
 	Sessions func(request any) int      // that it opens, beside one of its own where it is Leased and given no lease; nil for none
 	Frequent bool                       // whether programs call it all the time, so that its success is a detail
 	Urgent   bool                       // whether callers keep what they have by it, or let it go: its requests wait for no others
+	Ends     bool                       // whether it ends what its caller was allowed to begin: no policy refuses it
 	Reads    int                        // bytes of values that its answer counts before one is known; 0 if it has no values
 }
 
@@ -104,6 +106,12 @@ var table = map[string]*Method{
 	agreementv1.AgreementService_Await_FullMethodName:  {Names: nameIn, Writes: once},
 	agreementv1.AgreementService_Get_FullMethodName:    {Names: nameIn},
 	agreementv1.AgreementService_Forget_FullMethodName: {Names: nameIn, Writes: once},
+
+	oncev1.OnceService_Begin_FullMethodName:  {Names: nameIn, Leased: true, Writes: three},
+	oncev1.OnceService_Finish_FullMethodName: {Frequent: true, Urgent: true, Ends: true},
+	oncev1.OnceService_Get_FullMethodName:    {Names: nameIn},
+	oncev1.OnceService_List_FullMethodName:   {Names: nameIn},
+	oncev1.OnceService_Forget_FullMethodName: {Names: nameIn, Operator: true, Sessions: once, Writes: three},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {Names: nameIn, Writes: once},
 	sequencev1.SequenceService_Next_FullMethodName:      {Names: nameIn, Writes: ifStrict, Frequent: true},

@@ -31,6 +31,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -188,12 +189,13 @@ type asking struct {
 	operator bool
 	nameless bool // it is about nothing that has a name
 	whole    bool // it is about everything
+	ends     bool // it ends what was allowed, and no policy refuses it
 	about    func(name string) proto.Message
 }
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(),
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(),
 		electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
@@ -266,6 +268,22 @@ func queueAskings() []asking {
 		with(queuev1.QueueService_Check_FullMethodName, &queuev1.CheckRequest{HoldIds: []string{noID}}),
 		with(queuev1.QueueService_Done_FullMethodName, &queuev1.DoneRequest{HoldId: noID}),
 		about(queuev1.QueueService_List_FullMethodName, func(n string) *queuev1.ListRequest { return &queuev1.ListRequest{Prefix: n} }),
+	}
+}
+
+func onceAskings() []asking {
+	finish := with(oncev1.OnceService_Finish_FullMethodName, &oncev1.FinishRequest{HoldId: noID, Outcome: oncev1.Outcome_OUTCOME_FAILED})
+	finish.ends = true
+	return []asking{
+		about(oncev1.OnceService_Begin_FullMethodName, func(n string) *oncev1.BeginRequest {
+			return &oncev1.BeginRequest{Name: n, Key: "k", WaitTimeout: noTime}
+		}),
+		finish,
+		about(oncev1.OnceService_Get_FullMethodName, func(n string) *oncev1.GetRequest { return &oncev1.GetRequest{Name: n, Key: "k"} }),
+		about(oncev1.OnceService_List_FullMethodName, func(n string) *oncev1.ListRequest { return &oncev1.ListRequest{Name: n} }),
+		asOperator("", about(oncev1.OnceService_Forget_FullMethodName, func(n string) *oncev1.ForgetRequest {
+			return &oncev1.ForgetRequest{Name: n, Key: "k"}
+		})),
 	}
 }
 

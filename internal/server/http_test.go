@@ -25,6 +25,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -235,6 +236,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		queuev1.QueueService_Take_FullMethodName,
 		barrierv1.BarrierService_Enter_FullMethodName,
 		agreementv1.AgreementService_Vote_FullMethodName,
+		oncev1.OnceService_Begin_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

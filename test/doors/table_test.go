@@ -136,6 +136,8 @@ var rpcs = []struct {
 	{"sidekeeper.lock.v1.LockService", stream, "Acquire AcquireAll Watch"},
 	{"sidekeeper.membership.v1.MembershipService", unary, "Create Delete Get List Update"},
 	{"sidekeeper.membership.v1.MembershipService", stream, "Join Watch"},
+	{"sidekeeper.once.v1.OnceService", unary, "Finish Forget Get List"},
+	{"sidekeeper.once.v1.OnceService", stream, "Begin"},
 	{"sidekeeper.queue.v1.QueueService", unary, "Check Done List Put"},
 	{"sidekeeper.queue.v1.QueueService", stream, "Take"},
 	{"sidekeeper.semaphore.v1.SemaphoreService", unary, "Check Create Get List Release Resize"},

@@ -304,13 +304,13 @@ const (
 	// What to do: have an operator run `sidekeeper doctor` with the sidecar's settings, which names what is demanded and what is given. For the
 	// scheme digest set --zookeeper-auth-file, for sasl --zookeeper-sasl, for x509 --zookeeper-tls-cert and --zookeeper-tls-key.
 	Reason_REASON_ENSEMBLE_DEMANDS_AUTH Reason = 82
-	// FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `attempt`, `outcome`,
+	// FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `state`, `attempt`,
 	// `at`, `owner`, `identity` and `note` tell of the attempt that was recorded.
 	//
 	// What to do: nothing: the work is done. An operator can have it done anew with Forget.
 	Reason_REASON_ALREADY_DONE Reason = 83
 	// FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`, `attempt`,
-	// `owner`, `identity` and `note` tell of it.
+	// `at`, `owner`, `identity` and `note` tell of it.
 	//
 	// What to do: look at what the attempt has left behind. Then allow more attempts, or have an operator remove the record with Forget.
 	Reason_REASON_NOT_REPEATED Reason = 84

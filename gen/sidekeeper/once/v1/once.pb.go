@@ -255,7 +255,7 @@ type BeginRequest struct {
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// Optional. Omitted, NAME. All callers of a key need the same.
 	Per Per `protobuf:"varint,3,opt,name=per,proto3,enum=sidekeeper.once.v1.Per" json:"per,omitempty"`
-	// Optional. How long the record stands after Finish: 1 second to 366 days, in whole milliseconds; omitted, 7 days. It must be longer than
+	// Optional. How long the record stands after Finish: 1 second to 366 days; omitted, 7 days. It must be longer than
 	// the latest that a caller can use the key again.
 	Keep *durationpb.Duration `protobuf:"bytes,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	// Optional. What to do if the attempt before was lost. Omitted, RETRY.

@@ -410,7 +410,7 @@ export enum Reason {
    */
   ENSEMBLE_DEMANDS_AUTH = 82,
   /**
-   * ALREADY_DONE - FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `attempt`, `outcome`,
+   * ALREADY_DONE - FAILED_PRECONDITION: the work of this key has succeeded, or Finish says something else of an attempt that is finished. `state`, `attempt`,
    * `at`, `owner`, `identity` and `note` tell of the attempt that was recorded.
    *
    * What to do: nothing: the work is done. An operator can have it done anew with Forget.
@@ -418,7 +418,7 @@ export enum Reason {
   ALREADY_DONE = 83,
   /**
    * NOT_REPEATED - FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`, `attempt`,
-   * `owner`, `identity` and `note` tell of it.
+   * `at`, `owner`, `identity` and `note` tell of it.
    *
    * What to do: look at what the attempt has left behind. Then allow more attempts, or have an operator remove the record with Forget.
    */

@@ -72,7 +72,7 @@ export interface BeginRequest {
   /** Optional. Omitted, NAME. All callers of a key need the same. */
   per: Per;
   /**
-   * Optional. How long the record stands after Finish: 1 second to 366 days, in whole milliseconds; omitted, 7 days. It must be longer than
+   * Optional. How long the record stands after Finish: 1 second to 366 days; omitted, 7 days. It must be longer than
    * the latest that a caller can use the key again.
    */
   keep:

@@ -1,0 +1,283 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// onceService answers sidekeeper.once.v1.OnceService. The lock of the work is LockService's: here are the records and their words alone.
+type onceService struct {
+	oncev1.UnsafeOnceServiceServer
+
+	services *Services
+}
+
+// records are those of a name. A name's segments are joined by what no name has.
+func (o *onceService) records(of name) recipes.Once {
+	root := o.services.options.OnceRoot
+	return recipes.Once{
+		Path: root + "/" + strings.ReplaceAll(of.text, "/", "="), Clock: root + "/=clock",
+		LockOf: func(key string, perKey bool) recipes.Lock {
+			if perKey {
+				return o.services.lockDirectory().lock(name{of.text + "/" + key})
+			}
+			return o.services.lockDirectory().lock(of)
+		},
+	}
+}
+
+// parseWork checks the name of the work and its key.
+func parseWork(request interface {
+	GetName() string
+	GetKey() string
+},
+) (work name, key string, err error) {
+	if work, err = parseName("name", request.GetName()); err == nil {
+		key, err = parseSegment("key", request.GetKey())
+	}
+	return work, key, err
+}
+
+func (o *onceService) Get(ctx context.Context, request *oncev1.GetRequest) (*oncev1.GetResponse, error) {
+	work, key, err := parseWork(request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := o.records(work).Get(ctx, o.services.ensemble, key)
+	if err != nil {
+		return nil, err
+	}
+	return &oncev1.GetResponse{Record: recordOnWire(found)}, nil
+}
+
+func (o *onceService) List(ctx context.Context, request *oncev1.ListRequest) (*oncev1.ListResponse, error) {
+	work, err := parseName("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	page, err := parsePage(request)
+	if err != nil {
+		return nil, err
+	}
+	records, response := o.records(work), &oncev1.ListResponse{}
+	keys, err := records.Keys(ctx, o.services.ensemble)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key <= page.after || BrokenNameRule(key) != "" })
+	if len(keys) > page.size {
+		keys = keys[:page.size]
+		response.NextPageToken = nextToken(keys[page.size-1])
+	}
+	if err == nil {
+		response.Records, err = lookInto(ctx, keys, func(ctx context.Context, key name) (*oncev1.Record, error) {
+			found, err := records.Read(ctx, o.services.ensemble, key.text)
+			if errors.Is(err, recipes.ErrNoRecord) || errors.Is(err, recipes.ErrMalformedRecord) {
+				return nil, nil
+			}
+			return recordOnWire(found), err
+		})
+	}
+	return response, err
+}
+
+func (o *onceService) Forget(ctx context.Context, request *oncev1.ForgetRequest) (*oncev1.ForgetResponse, error) {
+	if !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
+	}
+	work, key, err := parseWork(request)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
+	if err != nil {
+		return nil, err
+	}
+	if wait == nil {
+		wait = new(time.Duration)
+	}
+	records := o.records(work)
+	found, err := records.Get(ctx, o.services.ensemble, key)
+	if err == nil || errors.Is(err, recipes.ErrMalformedRecord) {
+		err = o.underLock(ctx, records.LockOf(key, found.PerKey), wait, func(under *recipes.Hold) error {
+			return records.Forget(ctx, o.services.ensemble, found, under)
+		})
+	}
+	if errors.Is(err, recipes.ErrHeld) {
+		err = errKeyRunning
+	}
+	o.services.audit.wrote(caller.Of(ctx), kindOnce, "forget", work.text+"/"+key, err)
+	return &oncev1.ForgetResponse{}, meaningOnce(err)
+}
+
+// underLock does something while it holds a lock with a session of its own.
+func (o *onceService) underLock(ctx context.Context, lock recipes.Lock, wait *time.Duration, do func(*recipes.Hold) error) error {
+	leases, from := o.services.leases, caller.Of(ctx)
+	made, err := leases.begin(ctx, from, recipes.About{Identity: from.Distinct(), Owner: "sidekeeper"}, o.services.options.SessionTimeout)
+	if err != nil {
+		return err
+	}
+	made.heedDrain()
+	defer func() {
+		made.end(errLeaseClosed)
+		leases.finish(context.WithoutCancel(ctx), made)
+	}()
+	about := made.about
+	about.Timeout = made.session.Timeout()
+	var late <-chan struct{}
+	switch {
+	case wait == nil:
+		late = make(chan struct{})
+	case *wait > 0:
+		late = after(*wait)
+	}
+	return lock.Do(ctx, made.session, o.services.ensemble, about, late, do)
+}
+
+// An attempt is one at work that is done once, from when it has begun.
+type attempt struct {
+	name    name // of the work
+	records recipes.Once
+	record  recipes.Record
+	wait    *time.Duration // that its caller allows; nil for ever
+
+	turn   chan struct{} // has a token while no call finishes the attempt
+	wanted atomic.Pointer[finishing]
+}
+
+// A finishing is what an attempt is to be finished with.
+type finishing struct {
+	outcome recipes.Outcome
+	note    string
+	done    atomic.Bool // it is recorded
+}
+
+// letGo records what the attempt is to be finished with, in one transaction with the end of its place.
+func (a *attempt) letGo(ctx context.Context, store recipes.Store, hold *recipes.Hold) {
+	if wanted := a.wanted.Load(); wanted != nil {
+		wanted.done.Store(a.records.Finish(ctx, store, a.record, hold, wanted.outcome, wanted.note) == nil)
+	}
+}
+
+var outcomes = map[oncev1.Outcome]recipes.Outcome{
+	oncev1.Outcome_OUTCOME_SUCCEEDED: recipes.Succeeded, oncev1.Outcome_OUTCOME_FAILED: recipes.Failed,
+}
+
+// Finish ends the hold, as Release does, and has its end record the outcome. An outcome that was not recorded so is recorded under another hold
+// of the lock.
+func (o *onceService) Finish(ctx context.Context, request *oncev1.FinishRequest) (*oncev1.FinishResponse, error) {
+	wanted := &finishing{outcome: outcomes[request.GetOutcome()], note: request.GetNote()}
+	if wanted.outcome == "" {
+		return nil, invalid("outcome", request.GetOutcome().String(), "SUCCEEDED or FAILED")
+	}
+	if err := parseText("note", wanted.note, recipes.MaxNote); err != nil {
+		return nil, err
+	}
+	found, ended, err := o.services.findHold(ctx, kindLock, "hold_id", request.GetHoldId())
+	if err != nil {
+		return nil, err
+	}
+	of := (*attempt)(nil)
+	if ended != nil {
+		of, err = ended.once, ended.why
+	} else {
+		of = found.once
+	}
+	if of == nil { // a lock's, or of before the sidecar was started
+		return nil, cmp.Or(err, errHoldNotFound)
+	}
+	select {
+	case <-of.turn:
+		defer func() { of.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	err = o.finish(ctx, of, wanted, request.GetHoldId())
+	o.services.audit.wrote(caller.Of(ctx), kindOnce, "finish", of.name.text+"/"+of.record.Key, err, zap.String("state", string(wanted.outcome)),
+		zap.Int("attempt", of.record.Attempt), zap.Int64("fencing_token", of.record.Token))
+	return &oncev1.FinishResponse{}, meaningOnce(err)
+}
+
+func (o *onceService) finish(ctx context.Context, of *attempt, wanted *finishing, hold string) error {
+	of.wanted.CompareAndSwap(nil, wanted)
+	if _, err := o.services.releaseHold(ctx, kindLock, hold); err != nil {
+		return err
+	}
+	if first := of.wanted.Load(); first.done.Load() && first.outcome == wanted.outcome {
+		return nil
+	}
+	store := o.services.ensemble
+	if is, err := of.records.IsFinished(ctx, store, of.record, wanted.outcome); is || err != nil {
+		return err
+	}
+	err := o.underLock(ctx, of.records.LockOf(of.record.Key, of.record.PerKey), of.wait, func(under *recipes.Hold) error {
+		return of.records.FinishLost(ctx, store, of.record, under, wanted.outcome, wanted.note)
+	})
+	switch {
+	case !errors.Is(err, recipes.ErrHeld):
+		return err
+	case of.wait != nil && *of.wait == 0:
+		return errLockHeld
+	}
+	return errWaitTimeout
+}
+
+// stateOf is how the work of a record stands.
+func stateOf(outcome recipes.Outcome, lost bool) oncev1.State {
+	switch {
+	case outcome == recipes.Succeeded:
+		return oncev1.State_STATE_SUCCEEDED
+	case outcome == recipes.Failed:
+		return oncev1.State_STATE_FAILED
+	case lost:
+		return oncev1.State_STATE_LOST
+	}
+	return oncev1.State_STATE_RUNNING
+}
+
+func recordOnWire(of recipes.Record) *oncev1.Record {
+	per := oncev1.Per_PER_NAME
+	if of.PerKey {
+		per = oncev1.Per_PER_KEY
+	}
+	return &oncev1.Record{
+		Key: of.Key, State: stateOf(of.Outcome, of.Lost), Attempt: int32(of.Attempt), Per: per, Owner: of.Owner, Identity: of.Identity,
+		Note: of.Note, FencingToken: of.Token, At: timestamppb.New(of.At), Keep: durationpb.New(of.Keep),
+	}
+}
+
+// meaningOnce says of an error which record it is about.
+func meaningOnce(err error) error {
+	if errors.Is(err, recipes.ErrTooManyKeys) {
+		return limited(recipes.ErrTooManyKeys, "records of one name", recipes.MaxKeys)
+	}
+	about, is := errors.AsType[*recipes.RecordError](err)
+	if !is {
+		return err
+	}
+	of := about.Record
+	facts := map[string]string{"attempt": strconv.Itoa(of.Attempt)}
+	if errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrNotRepeated) {
+		facts["state"] = strings.TrimPrefix(stateOf(of.Outcome, of.Lost).String(), "STATE_")
+		facts["at"], facts["owner"], facts["identity"], facts["note"] = of.At.UTC().Format(time.RFC3339), of.Owner, of.Identity, of.Note
+	}
+	text := "attempt " + facts["attempt"]
+	if facts["state"] != "" {
+		text += " is " + facts["state"] + " since " + facts["at"]
+	}
+	if of.Owner != "" {
+		text += ", by " + quoted(of.Owner)
+	}
+	return &detailedError{kind: about.Err, facts: facts, text: text}
+}
