@@ -66,7 +66,8 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrGroupNotFound, sidekeeper.ErrGroupNotEmpty,
 		sidekeeper.ErrSemaphoreExists, sidekeeper.ErrSemaphoreNotFound, sidekeeper.ErrSemaphoreMalformed, sidekeeper.ErrSemaphoreFull,
 		sidekeeper.ErrQueueFull, sidekeeper.ErrQueueEmpty, sidekeeper.ErrDeliveryReturned, sidekeeper.ErrAgreementNotFound,
-		sidekeeper.ErrNotRecorded,
+		sidekeeper.ErrNotRecorded, sidekeeper.ErrAlreadyDone, sidekeeper.ErrNotRepeated, sidekeeper.ErrSuperseded,
+		sidekeeper.ErrTooManyKeys, sidekeeper.ErrKeyRunning, sidekeeper.ErrRecordNotFound, sidekeeper.ErrRecordMalformed,
 		sidekeeper.ErrTooManyPermits, sidekeeper.ErrCandidateNotFound, sidekeeper.ErrForeignCandidate,
 		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}

@@ -223,9 +223,7 @@ func (l *Lock) acknowledge() {
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
-		call(l.options.OnQueued, Queued{
-			int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom), event.Queued.GetLockDelay().AsDuration(),
-		})
+		call(l.options.OnQueued, queuedFrom(event.Queued))
 	case *lockv1.AcquireResponse_Granted:
 		if l.id == "" { // others read them by now
 			l.id, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
@@ -237,6 +235,10 @@ func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	case *lockv1.AcquireResponse_RevocationRequested:
 		leaveNewest(l.revocations, revocationFrom(event.RevocationRequested), l.options.OnRevocation)
 	}
+}
+
+func queuedFrom(event *holdv1.Queued) Queued {
+	return Queued{int(event.GetPosition()), each(event.GetHolders(), contenderFrom), event.GetLockDelay().AsDuration()}
 }
 
 func call[T any](f func(T), argument T) {

@@ -274,6 +274,8 @@ func (r *request) hear(event *leasev1.Event) {
 			r.begun, r.holdID, r.token = true, elected.GetHoldId(), elected.GetTicket().GetFencingToken()
 		case entered != nil:
 			r.begun, r.holdID, r.token = true, entered.GetHoldId(), entered.GetToken()
+		case event.GetBegin().GetBegun() != nil:
+			r.begun, r.holdID, r.token = true, event.GetBegin().GetBegun().GetHoldId(), event.GetBegin().GetBegun().GetFencingToken()
 		case joined != nil:
 			r.begun, r.token = true, joined.GetIncarnation()
 		}

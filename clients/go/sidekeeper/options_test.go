@@ -42,6 +42,10 @@ func TestATimeBelowZeroIsRefusedAtOnce(t *testing.T) {
 			_, err := client.AcquirePermits(ctx, "a", sidekeeper.PermitsOptions{Wait: below})
 			return err
 		},
+		"work a b: Wait": func() error {
+			_, err := client.Begin(ctx, "a", "b", sidekeeper.OnceOptions{Wait: below})
+			return err
+		},
 		"entry of barrier a: Wait": func() error {
 			_, err := client.EnterBarrier(ctx, "a", 2, sidekeeper.BarrierOptions{Wait: below})
 			return err

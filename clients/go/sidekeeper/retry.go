@@ -14,6 +14,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
@@ -70,7 +71,8 @@ func wasNotSent(err error) bool { return errors.Is(err, ErrEnsembleUnreachable) 
 func bounded(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	if _, has := ctx.Deadline(); !has && method != barrierv1.BarrierService_Leave_FullMethodName {
+	waits := method == barrierv1.BarrierService_Leave_FullMethodName || method == oncev1.OnceService_Finish_FullMethodName
+	if _, has := ctx.Deadline(); !has && !waits {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
 		defer cancel()

@@ -263,6 +263,34 @@ export class AgreementNotFoundError extends SidekeeperError {
   override readonly reason = "AGREEMENT_NOT_FOUND";
 }
 
+export class AlreadyDoneError extends SidekeeperError {
+  override readonly reason = "ALREADY_DONE";
+}
+
+export class NotRepeatedError extends SidekeeperError {
+  override readonly reason = "NOT_REPEATED";
+}
+
+export class SupersededError extends SidekeeperError {
+  override readonly reason = "SUPERSEDED";
+}
+
+export class TooManyKeysError extends SidekeeperError {
+  override readonly reason = "TOO_MANY_KEYS";
+}
+
+export class KeyRunningError extends SidekeeperError {
+  override readonly reason = "KEY_RUNNING";
+}
+
+export class RecordNotFoundError extends SidekeeperError {
+  override readonly reason = "RECORD_NOT_FOUND";
+}
+
+export class RecordMalformedError extends SidekeeperError {
+  override readonly reason = "RECORD_MALFORMED";
+}
+
 export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
@@ -344,6 +372,13 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["QUEUE_EMPTY", QueueEmptyError],
   ["DELIVERY_RETURNED", DeliveryReturnedError],
   ["AGREEMENT_NOT_FOUND", AgreementNotFoundError],
+  ["ALREADY_DONE", AlreadyDoneError],
+  ["NOT_REPEATED", NotRepeatedError],
+  ["SUPERSEDED", SupersededError],
+  ["TOO_MANY_KEYS", TooManyKeysError],
+  ["KEY_RUNNING", KeyRunningError],
+  ["RECORD_NOT_FOUND", RecordNotFoundError],
+  ["RECORD_MALFORMED", RecordMalformedError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],

@@ -15,6 +15,7 @@ from sidekeeper.lease.v1 import lease_pb2
 __all__ = [
     "AgreementNotFoundError",
     "AlreadyContendingError",
+    "AlreadyDoneError",
     "CandidateNotFoundError",
     "ConnectionLimitError",
     "DeadlockError",
@@ -36,6 +37,7 @@ __all__ = [
     "InvalidFieldError",
     "KeyHasChildrenError",
     "KeyNotFoundError",
+    "KeyRunningError",
     "LeaseClosedError",
     "LeaseLimitError",
     "LeaseLostError",
@@ -52,6 +54,7 @@ __all__ = [
     "MemoryLimitError",
     "NameIsDirectoryError",
     "NotRecordedError",
+    "NotRepeatedError",
     "OperatorOnlyError",
     "OutcomeUnknownError",
     "PolicyDeniedError",
@@ -59,6 +62,8 @@ __all__ = [
     "QueueEmptyError",
     "QueueFullError",
     "QuotaExceededError",
+    "RecordMalformedError",
+    "RecordNotFoundError",
     "ReleaseUnconfirmedError",
     "SemaphoreExistsError",
     "SemaphoreFullError",
@@ -72,7 +77,9 @@ __all__ = [
     "SidekeeperError",
     "SlowReaderError",
     "StreamLimitError",
+    "SupersededError",
     "SuspendedError",
+    "TooManyKeysError",
     "TooManyPermitsError",
     "WaitTimeoutError",
     "WaiterLimitError",
@@ -358,6 +365,34 @@ class DeliveryReturnedError(SidekeeperError):
 
 class AgreementNotFoundError(SidekeeperError):
     reason = "AGREEMENT_NOT_FOUND"
+
+
+class AlreadyDoneError(SidekeeperError):
+    reason = "ALREADY_DONE"
+
+
+class NotRepeatedError(SidekeeperError):
+    reason = "NOT_REPEATED"
+
+
+class SupersededError(SidekeeperError):
+    reason = "SUPERSEDED"
+
+
+class TooManyKeysError(SidekeeperError):
+    reason = "TOO_MANY_KEYS"
+
+
+class KeyRunningError(SidekeeperError):
+    reason = "KEY_RUNNING"
+
+
+class RecordNotFoundError(SidekeeperError):
+    reason = "RECORD_NOT_FOUND"
+
+
+class RecordMalformedError(SidekeeperError):
+    reason = "RECORD_MALFORMED"
 
 
 class TooManyPermitsError(SidekeeperError):
