@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Errors of work that is done once. Each comes in a *RecordError, but for ErrNoRecord and ErrTooManyKeys.
+// Errors of work that is done once. Each comes in a *RecordError, except ErrTooManyKeys.
 var (
 	// ErrDone means that the work has succeeded, or that the attempt was finished with another outcome.
 	ErrDone = errors.New("the work is done, or the attempt was finished with another outcome")
@@ -137,7 +137,7 @@ func (o Once) Read(ctx context.Context, tree Tree, key string) (of Record, err e
 	of.node, err = tree.Get(ctx, o.record(key))
 	switch {
 	case errors.Is(err, ErrNoNode):
-		return of, ErrNoRecord
+		return of, &RecordError{ErrNoRecord, of}
 	case err != nil:
 		return of, err
 	case json.Unmarshal(of.node.Data, &of.recordForm) != nil, !slices.Contains([]Outcome{Begun, Succeeded, Failed}, of.Outcome), of.Attempt < 1:

@@ -59,7 +59,7 @@ func (o *onceService) Get(ctx context.Context, request *oncev1.GetRequest) (*onc
 	}
 	found, err := o.records(work).Get(ctx, o.services.ensemble, key)
 	if err != nil {
-		return nil, err
+		return nil, meaningOnce(err)
 	}
 	return &oncev1.GetResponse{Record: recordOnWire(found)}, nil
 }
@@ -267,6 +267,9 @@ func meaningOnce(err error) error {
 		return err
 	}
 	of := about.Record
+	if errors.Is(err, recipes.ErrNoRecord) {
+		return &detailedError{kind: about.Err, text: of.Key}
+	}
 	facts := map[string]string{"attempt": strconv.Itoa(of.Attempt)}
 	if errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrNotRepeated) {
 		facts["state"] = strings.TrimPrefix(stateOf(of.Outcome, of.Lost).String(), "STATE_")

@@ -64,6 +64,14 @@ var trials = map[string]trial{
 	`sidekeeper lock run shop/index --mode read -- sh -c 'echo "reading with token $SIDEKEEPER_FENCING_TOKEN"'`: {
 		says: `^reading with token \d+\n$`,
 	},
+	"sidekeeper lock run nightly --once 2026-11-29 -- ./make-reports --all": {
+		says: `^nightly --all under \d+\n$`, then: "sidekeeper lock run nightly --once 2026-11-29 -- false",
+	},
+	"sidekeeper once ls nightly":                          {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
+	"sidekeeper once ls nightly --output json":            {before: done, says: `"state":"STATE_SUCCEEDED"`},
+	"sidekeeper once show nightly 2026-11-29":             {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
+	"sidekeeper once forget nightly 2026-11-29":           {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
+	"sidekeeper once forget nightly 2026-11-29 --wait 1m": {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
 	"sidekeeper lock run accounts/7 accounts/9 -- ./transfer": {
 		says: `^accounts/7 accounts/9 \d+ \d+ under accounts/7:\d+ accounts/9:\d+\n$`,
 	},
@@ -307,6 +315,9 @@ var trials = map[string]trial{
 	"sidekeeper version":               {says: "^sidekeeper .*, revision .*, go"},
 	"sidekeeper version --output json": {says: `"go":"go`},
 }
+
+// done has work done.
+const done = "sidekeeper lock run nightly --once 2026-11-29 -- true"
 
 // begun begins an agreement whose only participant is a.
 const begun = "sidekeeper agree begin transfers --participant a >agreement"

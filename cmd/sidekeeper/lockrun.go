@@ -20,12 +20,16 @@ type lockRun struct {
 	wait     time.Duration
 	try      bool
 	onRevoke choice
+
+	once   supervise.Once // if it has a key
+	onLoss choice
 }
 
 func newLockRunCommand(reach *reach) *cobra.Command {
 	r := &lockRun{
 		mode:     choice{values: []string{"exclusive", "read", "write"}},
 		onRevoke: choice{values: []string{"term", "ignore"}},
+		onLoss:   choice{values: []string{"retry", "skip"}},
 	}
 	command := &cobra.Command{
 		Use:   "run NAME... [flags] -- COMMAND [ARGUMENT...]",
@@ -45,6 +49,10 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	flags.Var(span(&r.claim.Options.LockDelay, 0, time.Minute), "lock-delay",
 		"time in which nobody gets the lock after this hold, unless it is released: at most 1m (default: none)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
+	flags.StringVar(&r.once.Key, "once", "", "run the command once for this key, such as a date, and not again after it has succeeded")
+	flags.Var(span(&r.once.Options.Keep, time.Second, 366*24*time.Hour), "keep",
+		"with --once: time for which it is remembered that the command has succeeded: at most 8784h (default: 168h)")
+	flags.Var(&r.onLoss, "on-loss", "with --once: whether the command runs again after it was lost, as by the end of its machine")
 	return command
 }
 
@@ -62,6 +70,9 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if names > 1 && command.Flags().Changed("lock-delay") {
 		return errors.New("--lock-delay: only with one lock")
 	}
+	if err := r.takeOnce(command, names); err != nil {
+		return err
+	}
 	r.names, r.command = args[:names], args[names:]
 	r.claim.Name = r.names[0]
 	r.claim.Terminate = r.onRevoke.String() == "term"
@@ -73,11 +84,32 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	return nil
 }
 
+// takeOnce refuses what does not go with --once, and what needs it.
+func (r *lockRun) takeOnce(command *cobra.Command, names int) error {
+	given := command.Flags().Changed
+	switch {
+	case !given("once") && (given("keep") || given("on-loss")):
+		return errors.New("--keep and --on-loss: only with --once")
+	case given("once") && (names > 1 || given("mode") || given("lock-delay")):
+		return errors.New("--once: only with one lock, and without --mode and --lock-delay")
+	case given("once") && r.once.Key == "":
+		return errors.New("--once: the key is empty")
+	}
+	return nil
+}
+
 // mostNames is how many locks a command runs under: as many as may guard what it writes.
 const mostNames = 16
 
 // claimed is what the command runs under: the lock, or all of several.
 func (r *lockRun) claimed() supervise.Claim {
+	if r.once.Key != "" {
+		r.once.Name, r.once.KillGrace, r.once.Terminate = r.claim.Name, r.claim.KillGrace, r.claim.Terminate
+		options := &r.once.Options
+		options.PerName, options.SkipLost = true, r.onLoss.String() == "skip"
+		options.Owner, options.Wait = r.claim.Options.Owner, r.claim.Options.Wait
+		return &r.once
+	}
 	if len(r.names) == 1 {
 		return &r.claim
 	}

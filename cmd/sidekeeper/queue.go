@@ -30,13 +30,15 @@ func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
 }
 
 // stubs does something for which the client has no calls of its own.
-func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error {
-	client, err := r.dial(r.address) // which refuses addresses that need TLS
+func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error { return r.stubsAt(r.address, do) }
+
+func (r *reach) stubsAt(address string, do func(grpc.ClientConnInterface) error) error {
+	client, err := r.dial(address) // which refuses addresses that need TLS
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	connection, err := r.connect(r.address)
+	connection, err := r.connect(address)
 	if err != nil {
 		return exit.UsageError(err)
 	}

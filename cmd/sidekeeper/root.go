@@ -64,6 +64,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newSemaphoreCommand(reach),
 		newQueueCommand(reach),
 		newAgreeCommand(reach),
+		newOnceCommand(reach),
 		newBarrierCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),

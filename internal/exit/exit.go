@@ -63,12 +63,15 @@ var exits = []struct {
 }{
 	{sidekeeper.ErrLost, Lost},
 	{sidekeeper.ErrGuardLost, Lost},
+	{sidekeeper.ErrSuperseded, Lost},
 	{sidekeeper.ErrLockHeld, NotObtained},
 	{sidekeeper.ErrSemaphoreFull, NotObtained},
 	{sidekeeper.ErrQueueEmpty, NotObtained},
 	{sidekeeper.ErrWaitTimeout, NotObtained},
 	{sidekeeper.ErrMemberExists, NotObtained},
 	{sidekeeper.ErrPreconditionFailed, NotObtained},
+	{sidekeeper.ErrNotRepeated, NotObtained},
+	{sidekeeper.ErrKeyRunning, NotObtained},
 	{sidekeeper.ErrLeaseLost, Unreachable}, // while waiting: the ensemble was away for too long
 	{context.DeadlineExceeded, Unreachable},
 }

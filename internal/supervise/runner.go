@@ -83,6 +83,9 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 		return errors.Join(exit.NotStarted(err), r.release(claim, r.Timeout))
 	}
 	r.attend(ctx, claim, child, signals)
+	if of, is := claim.(*Once); is {
+		of.child = child
+	}
 	timeout := r.Timeout
 	if child.wasEnded() { // to wait for longer than the claim is safe would be in vain
 		left, _ := claim.left()
@@ -190,7 +193,10 @@ func (r *Runner) release(claim Claim, timeout time.Duration) error {
 
 // outcome is what the command came to. A release that was not confirmed is no failure of the command.
 func (r *Runner) outcome(claim Claim, child *Child, released error) error {
+	unrecorded, is := errors.AsType[*unrecorded](released)
 	switch {
+	case is:
+		return exit.With(exit.Code(released), fmt.Errorf("the command has succeeded, and that is not recorded: %w", unrecorded))
 	case errors.Is(released, sidekeeper.ErrLost):
 		return exit.With(exit.Lost, released)
 	case child.wasEnded():

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+)
+
+func newOnceCommand(reach *reach) *cobra.Command {
+	command := &cobra.Command{
+		Use: "once", Short: "Show and forget what was done once", Args: explained(cobra.NoArgs), RunE: showHelp,
+	}
+	command.AddCommand(
+		onceCommand(reach, &reach.address, "ls NAME", "List the keys of work that is done once", 1, reach.onceList),
+		onceCommand(reach, &reach.address, "show NAME KEY", "Show how the work of a key stands", 2, reach.onceShow),
+		newOnceForgetCommand(reach),
+	)
+	return command
+}
+
+// A knowing does something about work that is done once.
+type knowing func(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error
+
+func onceCommand(reach *reach, address *string, use, short string, args int, do knowing) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: explained(cobra.ExactArgs(args)), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
+				return do(command.Context(), oncev1.NewOnceServiceClient(connection), args, command.OutOrStdout())
+			})
+		},
+	}
+}
+
+func (r *reach) onceList(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error {
+	all := &oncev1.ListResponse{}
+	for token := ""; ; {
+		page, err := r.oncePage(ctx, work, args[0], token)
+		if err != nil {
+			return err
+		}
+		all.Records = append(all.Records, page.GetRecords()...)
+		if token = page.GetNextPageToken(); token == "" {
+			return r.showRecords(to, all)
+		}
+	}
+}
+
+// oncePage takes no longer than --timeout, however many pages there are.
+func (r *reach) oncePage(ctx context.Context, work oncev1.OnceServiceClient, name, token string) (*oncev1.ListResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	return work.List(ctx, &oncev1.ListRequest{Name: name, PageSize: 1000, PageToken: token})
+}
+
+func (r *reach) onceShow(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	got, err := work.Get(ctx, &oncev1.GetRequest{Name: args[0], Key: args[1]})
+	if err != nil {
+		return err
+	}
+	return r.showRecords(to, &oncev1.ListResponse{Records: []*oncev1.Record{got.GetRecord()}})
+}
+
+func (r *reach) showRecords(to io.Writer, all *oncev1.ListResponse) error {
+	return tabulate(r, to, all, "KEY STATE ATTEMPT OWNER IDENTITY SINCE KEEP NOTE", all.GetRecords(), func(of *oncev1.Record) []string {
+		return []string{
+			show.Printable(of.GetKey()), show.Enum(of.GetState()), strconv.Itoa(int(of.GetAttempt())), show.Owner(of.GetOwner()),
+			show.Printable(of.GetIdentity()), of.GetAt().AsTime().Format(time.RFC3339), of.GetKeep().AsDuration().String(),
+			show.Printable(of.GetNote()),
+		}
+	})
+}
+
+func newOnceForgetCommand(reach *reach) *cobra.Command {
+	var wait time.Duration
+	command := onceCommand(reach, &reach.operatorAddress, "forget NAME KEY", "Have the work of a key done anew (operators' socket)", 2,
+		func(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error {
+			ctx, cancel := context.WithTimeout(ctx, reach.timeout+wait)
+			defer cancel()
+			_, err := work.Forget(ctx, &oncev1.ForgetRequest{Name: args[0], Key: args[1], WaitTimeout: durationpb.New(wait)})
+			if err == nil {
+				_, err = fmt.Fprintf(to, "%s of %s is forgotten\n", show.Printable(args[1]), show.Printable(args[0]))
+			}
+			return err
+		})
+	command.Flags().Var(span(&wait, 0, 24*time.Hour), "wait", "maximum time to wait while the work runs: at most 24h")
+	return command
+}
