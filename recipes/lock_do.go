@@ -9,8 +9,8 @@ import (
 // ErrHeld means that a lock is another caller's, and that there is no time left to wait for it.
 var ErrHeld = errors.New("another caller holds the lock")
 
-// Do holds the lock for as long as do runs. It waits for its turn until late is closed; nil is closed at once. Errors: those of do, ErrHeld, the
-// cause of ctx, and those of Look.
+// Do holds the lock for as long as do runs. It tries to, and waits for its turn until late is closed; nil is closed. Errors: those of do,
+// ErrHeld, the cause of ctx, and those of Look.
 func (l Lock) Do(
 	ctx context.Context, session Session, store Store, about About, late <-chan struct{}, do func(hold *Hold) error,
 ) error {

@@ -140,7 +140,7 @@ func (o Once) Read(ctx context.Context, tree Tree, key string) (of Record, err e
 		return of, &RecordError{ErrNoRecord, of}
 	case err != nil:
 		return of, err
-	case json.Unmarshal(of.node.Data, &of.recordForm) != nil, !slices.Contains([]Outcome{Begun, Succeeded, Failed}, of.Outcome), of.Attempt < 1:
+	case json.Unmarshal(of.node.Data, &of.recordForm) != nil || !of.isOurs():
 		return of, &RecordError{ErrMalformedRecord, of}
 	}
 	of.At = of.node.Modified
@@ -152,6 +152,12 @@ func (o Once) Read(ctx context.Context, tree Tree, key string) (of Record, err e
 		}
 	}
 	return of, err
+}
+
+// isOurs says whether a record is in our form. Any program may have written it.
+func (f recordForm) isOurs() bool {
+	return slices.Contains([]Outcome{Begun, Succeeded, Failed}, f.Outcome) && f.Attempt > 0 && f.Token > 0 &&
+		path.IsAbs(f.Place) && path.Clean(f.Place) == f.Place && neverAgain.MatchString(path.Base(f.Place))
 }
 
 // Keys are those that have records, in order.

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -103,10 +104,10 @@ func (o Once) makeRoom(ctx context.Context, store Store, hold *Hold, about About
 		return err
 	}
 	removed, err := o.Sweep(ctx, store, hold, about)
-	if err == nil && full && removed == 0 {
-		err = ErrTooManyKeys
+	if full && removed == 0 {
+		return cmp.Or(err, ErrTooManyKeys)
 	}
-	return err
+	return nil // whatever kept others' records from being removed
 }
 
 // Sweep looks at some records and removes those whose time is over, each under the lock that guards it, if that is the holder's or free. It

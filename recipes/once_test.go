@@ -346,7 +346,12 @@ func TestARecordOfAnotherProgramIsNeitherBegunNorSwept(t *testing.T) {
 		if err := store.MakeDirectory(w.living, nightly.Path); err != nil {
 			t.Fatal(err)
 		}
-		for _, data := range []string{"", "null", `{"outcome":"FAILED"}`, `{"outcome":"DONE","attempt":1}`} {
+		const place = "/locks/_c_00000000-0000-0000-0000-000000000000-lock-0000000001"
+		for _, data := range []string{
+			"", "null", `{"outcome":"FAILED"}`, `{"outcome":"DONE","attempt":1,"token":1,"place":"` + place + `"}`,
+			`{"outcome":"FAILED","attempt":0,"token":1,"place":"` + place + `"}`, `{"outcome":"FAILED","attempt":1,"token":1,"place":"/"}`,
+			`{"outcome":"FAILED","attempt":1,"token":1,"place":"/x/` + place + `"}`, `{"outcome":"FAILED","attempt":1,"token":1,"place":"x"}`,
+		} {
 			if _, err := store.Commit(w.living, recipes.Create(nightly.Path+"/tonight", []byte(data))); err != nil {
 				t.Fatal(err)
 			}

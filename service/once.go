@@ -135,12 +135,11 @@ func (o *onceService) underLock(ctx context.Context, lock recipes.Lock, wait *ti
 	}()
 	about := made.about
 	about.Timeout = made.session.Timeout()
-	var late <-chan struct{}
-	switch {
-	case wait == nil:
-		late = make(chan struct{})
-	case *wait > 0:
-		late = after(*wait)
+	late := make(<-chan struct{}) // for ever
+	if wait != nil {
+		waiting, stop := context.WithTimeout(context.WithoutCancel(ctx), *wait)
+		defer stop()
+		late = waiting.Done()
 	}
 	return lock.Do(ctx, made.session, o.services.ensemble, about, late, do)
 }
