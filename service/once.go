@@ -276,7 +276,7 @@ func meaningOnce(err error) error {
 	}
 	text := "attempt " + facts["attempt"]
 	if facts["state"] != "" {
-		text += " is " + facts["state"] + " since " + facts["at"]
+		text += " " + facts["state"] + " at " + facts["at"]
 	}
 	if of.Owner != "" {
 		text += ", by " + quoted(of.Owner)

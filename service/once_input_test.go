@@ -169,3 +169,58 @@ func TestWorkThatIsNotHeldAgainEndsAsAHold(t *testing.T) {
 	r.sees("opened", "1 ended 10 LOCK_BROKEN")
 	same(t, "Finish", r.finishesHold(earlierHold, succeeded), "Aborted LOCK_BROKEN")
 }
+
+// What ends work is admitted also by a sidecar that stops, which waits for it.
+func TestWorkIsFinishedWhileItsSidecarStops(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		first := s.works(s.callers, tonight())
+		first.sees("begun 1")
+		behind := s.works(s.others, &oncev1.BeginRequest{Name: "nightly", Key: "other"})
+		behind.sees("queued 1")
+		drained := make(chan error, 1)
+		go func() { drained <- s.services.Drain(s.context(), time.Minute) }()
+		first.sees("asked: the sidecar is stopping")
+		behind.comesTo("Unavailable SIDECAR_STOPPING")
+		same(t, "Finish", s.finishes(first, succeeded), "OK")
+		first.sees("OK")
+		s.must(receive(t, drained))
+		same(t, "record", s.recorded("k"), "k SUCCEEDED 1 ann a note")
+		same(t, "what was never begun", s.recorded("other"), "NotFound RECORD_NOT_FOUND")
+		same(t, "who comes late", s.works(s.others, &oncev1.BeginRequest{Name: "nightly", Key: "late"}).next(), "Unavailable SIDECAR_STOPPING")
+	})
+}
+
+// A revocation's grace, an operator and the caller itself end the hold: the outcome is recorded all the same.
+func TestWorkIsFinishedHoweverItsHoldHasEnded(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		for how, end := range map[string]func(w *working){
+			"Aborted LOCK_REVOKED": func(*working) {
+				_, err := s.operators.Revoke(s.context(), &lockv1.RevokeRequest{Name: "nightly", Reason: "now", Grace: durationpb.New(time.Second)})
+				s.must(err)
+			},
+			"Aborted LOCK_BROKEN": func(w *working) {
+				_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
+					Name: "nightly", FencingToken: w.begun.GetFencingToken(), Reason: "now",
+				})
+				s.must(err)
+			},
+			"Canceled": func(w *working) { w.cancel() },
+		} {
+			request := tonight()
+			request.Key = strings.ReplaceAll(how, " ", "-")
+			w := s.works(s.callers, request)
+			w.comesTo("begun 1")
+			end(w)
+			next := w.next()
+			for strings.HasPrefix(next, "asked") {
+				next = w.next()
+			}
+			same(t, "end", next, how)
+			same(t, "Finish after "+how, s.finishes(w, succeeded), "OK")
+			same(t, "record", s.recorded(request.GetKey()), request.GetKey()+" SUCCEEDED 1 ann a note")
+		}
+		same(t, "places", len(s.contendersLeft()), 0)
+	})
+}

@@ -44,7 +44,7 @@ func TestACommandSucceedsOnceForAKey(t *testing.T) {
 	second.wantLine(t, "k 2 nightly")
 	second.want(t, 0)
 	third := w.begins("k", "--", "sh", "-c", "echo again")
-	third.want(t, 0, "sidekeeper: nightly k is done since 20", " by me\n")
+	third.want(t, 0, "sidekeeper: nightly k was done at 20", " by me\n")
 	if line := receive(t, third.lines); line != "" {
 		t.Errorf("it ran again: %s", line)
 	}
@@ -68,9 +68,9 @@ func TestACommandThatIsInterruptedHasFailedAndOneThatIsKilledIsLost(t *testing.T
 	killed.wantLine(t, "ready")
 	killed.signal(syscall.SIGKILL)
 	receive(t, killed.code)
-	w.begins("k", "--on-loss", "skip", "--", "true").want(t, 75, "attempt 2 is LOST since ", "NOT_REPEATED")
+	w.begins("k", "--on-loss", "skip", "--", "true").want(t, 75, "attempt 2 LOST at ", "NOT_REPEATED")
 	w.begins("k", "--", "false").want(t, 1)
-	w.begins("k", "--", "true").want(t, 75, "attempt 3 is FAILED since ")
+	w.begins("k", "--", "true").want(t, 75, "attempt 3 FAILED at ")
 	if _, _, code := output(t, "--operator-address", w.sidecar.Address(), "once", "forget", "nightly", "k"); code != 0 {
 		t.Errorf("forget ends with %d", code)
 	}

@@ -42,7 +42,7 @@ func (o *Once) take(ctx context.Context, r *Runner) (err error) {
 		if by != "" {
 			by = " by " + show.Printable(by)
 		}
-		r.say("%s %s is done since %s%s", o.Name, o.Key, told.Metadata["at"], by)
+		r.say("%s %s was done at %s%s", o.Name, o.Key, told.Metadata["at"], by)
 		return exit.With(0, nil)
 	}
 	if err != nil {
