@@ -37,17 +37,26 @@ func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
 	s, welcome := develop(t, "--admin-listen=127.0.0.1:0")
 	console := start(t, "", "console", "--address", s.address, "--admin", said(t, welcome, `top --admin (\S+)`))
 	origin, token, _ := strings.Cut(receive(t, console.lines), "/#token=")
-	const create, list = "/api/sidekeeper.sequence.v1.SequenceService/Create", "/api/sidekeeper.sequence.v1.SequenceService/List"
-	if code, answer := posted(t, origin+create, token, `{"name":"invoices"}`); code != http.StatusOK {
-		t.Errorf("with the token: %d %s", code, answer)
+	const create, list = "/api/sidekeeper.config.v1.ConfigService/Put", "/api/sidekeeper.config.v1.ConfigService/List"
+	if code, answer := posted(t, origin+create, token, `{"key":"shop/limit"}`); code != http.StatusForbidden {
+		t.Errorf("what the page does not call: %d %s", code, answer)
 	}
-	if code, answer := posted(t, origin+list, token, `{}`); !strings.Contains(answer, "invoices") {
+	if _, problem, code := output(t, "config", "put", "shop/limit", "250", "--address", s.address); code != 0 {
+		t.Errorf("exit %d: %s", code, problem)
+	}
+	if code, answer := posted(t, origin+list, token, `{}`); !strings.Contains(answer, "shop/limit") {
 		t.Errorf("with the token: %d %s", code, answer)
 	}
 	if code, answer := posted(t, origin+"/state", token, `{}`); !strings.Contains(answer, `"reachable":true`) {
 		t.Errorf("how the sidecar does: %d %s", code, answer)
 	}
-	for _, path := range []string{list, "/about", "/state", "/api/"} {
+	const revoke = "/api/sidekeeper.lock.v1.LockService/Revoke"
+	for body, want := range map[string]int{`{"name":"orders"}`: http.StatusBadRequest, `{"name":"orders","reason":"a test"}`: http.StatusOK} {
+		if code, answer := posted(t, origin+revoke, token, body); code != want {
+			t.Errorf("%s: %d %s", body, code, answer)
+		}
+	}
+	for _, path := range []string{list, "/about", "/state", "/overview", "/waits", "/api/"} {
 		if code, answer := posted(t, origin+path, "not-the-token", `{}`); code != http.StatusUnauthorized {
 			t.Errorf("%s without the token: %d %s", path, code, answer)
 		}

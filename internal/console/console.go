@@ -14,19 +14,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
-	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
-	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
-	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
-	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/fields"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
@@ -47,14 +39,6 @@ const (
 	stopTimeout     = time.Second
 )
 
-// services are those that the page asks.
-var services = []string{
-	lockv1.LockService_ServiceDesc.ServiceName, membershipv1.MembershipService_ServiceDesc.ServiceName,
-	semaphorev1.SemaphoreService_ServiceDesc.ServiceName, queuev1.QueueService_ServiceDesc.ServiceName,
-	barrierv1.BarrierService_ServiceDesc.ServiceName, sequencev1.SequenceService_ServiceDesc.ServiceName,
-	configv1.ConfigService_ServiceDesc.ServiceName, leasev1.LeaseService_ServiceDesc.ServiceName, healthpb.Health_ServiceDesc.ServiceName,
-}
-
 // Options say of which sidecar to serve the page, and where.
 type Options struct {
 	Listen     string // a loopback host:port
@@ -70,6 +54,7 @@ type Console struct {
 	url      string
 	listener net.Listener
 	server   *http.Server
+	watcher  *watcher
 }
 
 // New opens the listener. Serve closes it.
@@ -82,19 +67,19 @@ func New(options Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	token := rand.Text()
-	handler, err := options.handler(token)
+	token, watcher := rand.Text(), newWatcher(options)
+	handler, err := options.handler(token, watcher)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return &Console{
 		url: "http://" + listener.Addr().String() + "/#token=" + token, listener: listener,
-		server: httpconns.NewServer(handler, mostConnections),
+		server: httpconns.NewServer(handler, mostConnections), watcher: watcher,
 	}, nil
 }
 
 // handler serves the page to this machine's browsers, and all else to whoever shows the token too.
-func (o Options) handler(token string) (http.Handler, error) {
+func (o Options) handler(token string, looks *watcher) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		return nil, err
@@ -103,13 +88,16 @@ func (o Options) handler(token string) (http.Handler, error) {
 	guarded := func(handler http.Handler) http.Handler {
 		return ownpages.WithToken(handler, func() [sha256.Size]byte { return digest })
 	}
-	calls := gateway.New(services, func(context.Context) (grpc.ClientConnInterface, error) { return o.Connection, nil })
+	calls := gateway.New(services(), func(context.Context) (grpc.ClientConnInterface, error) { return connection{o.Connection}, nil })
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	bodies := httpconns.NewBodies(mostConnections, longestRequest, requestTime)
 	bodies.Check = fields.Few
 	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", bodies.Given(calls))))
 	mux.Handle("POST /about", guarded(bodies.Given(http.HandlerFunc(o.about))))
+	mux.Handle("POST /overview", guarded(bodies.Given(serve(looks.overview))))
+	mux.Handle("POST /waits", guarded(bodies.Given(serve(looks.waits))))
+	mux.Handle("POST /who", guarded(bodies.Given(http.HandlerFunc(o.who))))
 	mux.Handle("POST /state", guarded(bodies.Given(http.HandlerFunc(o.state))))
 	return ownpages.Only(mux, false), nil
 }
@@ -132,8 +120,14 @@ func (o Options) state(w http.ResponseWriter, r *http.Request) {
 // URL is where the page is, with the token.
 func (c *Console) URL() string { return c.url }
 
-// Serve serves the page until ctx ends.
+// Serve serves the page, and looks at what it begins with, until ctx ends.
 func (c *Console) Serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	defer stop()
+	looks.Go(func() { c.watcher.watchContact(ctx) })
+	looks.Go(func() { c.watcher.watchLocks(ctx) })
 	served := make(chan error, 1)
 	go func() { served <- c.server.Serve(c.listener) }()
 	select {

@@ -12,7 +12,7 @@ import (
 // answered is what the console answers to a request for a file.
 func answered(t *testing.T, path string) *httptest.ResponseRecorder {
 	t.Helper()
-	handler, err := Options{}.handler("token")
+	handler, err := Options{}.handler("token", newWatcher(Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

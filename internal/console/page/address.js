@@ -15,15 +15,16 @@ function decoded(text) {
   }
 }
 
-const address = (id, name, search) =>
+// at is the address of a kind, of one of it, or of what is found there.
+export const at = (id, name, search) =>
   `#/${id}${name === undefined ? "" : `/${encodeURIComponent(name)}`}${search ? `?${new URLSearchParams({ search })}` : ""}`;
 
 // go shows something else, as a link would.
 export function go(id, name, search = "") {
-  location.hash = address(id, name, search);
+  location.hash = at(id, name, search);
 }
 
 // note says in the address what is searched among this kind. A letter is no step that Back would undo.
 export function note(id, search) {
-  history.replaceState(null, "", address(id, where().name, search));
+  history.replaceState(null, "", at(id, where().name, search));
 }

@@ -63,7 +63,10 @@ function say(status, wrong, otherwise) {
   status.nextElementSibling.classList.toggle("stale", wrong !== "");
 }
 
-const shower = (kind, row, content) => (kind.facts ? facts(kind, content) : parts(kind, row, content));
+function shower(kind, row, content) {
+  const shows = [kind.facts && facts(kind, content), kind.parts && parts(kind, row, content)].filter(Boolean);
+  return (got) => shows.forEach((show) => show(got));
+}
 
 function facts(kind, content) {
   const list = element("dl", {});
@@ -84,9 +87,9 @@ function parts(kind, row, content) {
     content.append(actions);
   }
   return (view) => {
-    kind.parts(view).forEach((part, index) => {
+    kind.parts(view, row.name).forEach((part, index) => {
       const columns = part.breakable && kind.mayBreak ? [...part.columns, breaking(row.name)] : part.columns;
-      shown[index] ??= table(part.title, columns, content);
+      shown[index] ??= table(part, columns, content);
       const { title, list } = shown[index];
       title.textContent = `${part.title}: ${part.rows.length}${part.omitted ? ` and ${part.omitted} more` : ""}`;
       list.columns = columns;
@@ -97,9 +100,9 @@ function parts(kind, row, content) {
   };
 }
 
-function table(label, columns, content) {
+function table({ title: label, empty = "none" }, columns, content) {
   const title = element("h3", {});
-  const list = new List({ label, columns, key: (one) => one.line, empty: "nobody" });
+  const list = new List({ label, columns, key: (one) => one.line, empty });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   content.append(title, list.node);

@@ -1,6 +1,9 @@
 // What there is to show: how each kind is listed, in which columns, and how one of it is shown.
+import { at } from "./address.js";
 import { call, listed } from "./api.js";
-import { age, pairs, seconds, stamped, time, visible, who } from "./words.js";
+import { leaseOf, lookInto, wordsAt } from "./known.js";
+import { leases } from "./leases.js";
+import { age, pairs, several, stamped, visible, who } from "./words.js";
 
 const lock = "sidekeeper.lock.v1.LockService";
 const membership = "sidekeeper.membership.v1.MembershipService";
@@ -9,7 +12,6 @@ const barrier = "sidekeeper.barrier.v1.BarrierService";
 const items = "sidekeeper.queue.v1.QueueService";
 const sequence = "sidekeeper.sequence.v1.SequenceService";
 const config = "sidekeeper.config.v1.ConfigService";
-const lease = "sidekeeper.lease.v1.LeaseService";
 
 export const breakHold = (name, token, reason) => call(`${lock}/Break`, { name, fencingToken: token, reason });
 export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, reason, ...(grace === "" ? {} : { grace: `${grace}s` }) });
@@ -22,7 +24,7 @@ export const notes = (one) => [one.foreign && "another client", one.revocationRe
 // What a page of locks does not say is asked for as it is seen.
 const views = new Map();
 
-export function seenLock(row, changed) {
+function seenLock(row, changed) {
   const known = views.get(row.name);
   if (known && performance.now() - known.at < 3000) return;
   views.set(row.name, { ...known, at: performance.now() });
@@ -36,7 +38,14 @@ export function seenLock(row, changed) {
   });
 }
 
-export const viewOf = (row) => views.get(row.name)?.view;
+// forget forgets the views of locks that are no more.
+function forget(rows) {
+  const names = new Set(rows.map((row) => row.name));
+  for (const one of views.keys()) if (!names.has(one)) views.delete(one);
+  return rows;
+}
+
+const viewOf = (row) => views.get(row.name)?.view;
 
 // queue runs a few tasks at a time.
 const waiting = [];
@@ -50,14 +59,19 @@ function queue(task) {
 }
 
 const holders = (row) => viewOf(row)?.holders ?? [];
-const several = (words) => (words.length > 1 ? `${words[0]} and ${words.length - 1} more` : words[0] ?? "");
 
-const contenders = [
-  { title: "who", className: "name", text: who },
+// contenders are the columns of those at a lock or a semaphore. Whom the sidecar knows leads to its lease.
+const contenders = (kind, of) => [
+  { title: "who", className: "name", text: who, to: (one) => lease(kind, of, one.token) },
   { title: "for", className: "number", text: age },
   { title: "token", className: "number wide", text: token },
-  { title: "notes", className: "wide", text: (one) => [mode(one), one.permits && `${one.permits} permits`, notes(one)].filter(Boolean).join(", ") },
+  { title: "notes", className: "wide", text: (one) => [mode(one), one.permits && `${one.permits} permit${one.permits === 1 ? "" : "s"}`, notes(one)].filter(Boolean).join(", ") },
 ];
+
+function lease(kind, of, token) {
+  const number = leaseOf(kind, of, token);
+  return number ? at("leases", number) : undefined;
+}
 
 const count = (title) => ({ title, className: "number", text: (row) => row[title] ?? 0, sort: (row) => row[title] ?? 0 });
 
@@ -65,7 +79,8 @@ export const kinds = [
   {
     id: "locks", title: "Locks", key: (row) => row.name, order: { column: 1, down: true },
     empty: "No lock is held or waited for. To hold one for a minute: sidekeeper lock run orders -- sleep 60",
-    list: (tell) => listed(`${lock}/List`, {}, "locks", tell),
+    list: async (tell) => forget(await listed(`${lock}/List`, {}, "locks", tell)),
+    words: (row) => [row.name, ...wordsAt(row.name)], lookInto,
     columns: [
       name,
       { title: "contenders", className: "number", text: (row) => row.contenders, sort: (row) => row.contenders },
@@ -76,7 +91,7 @@ export const kinds = [
     seen: seenLock, mayBreak: true, explained: true,
     watch: (row) => [`${lock}/Watch`, { name: row.name }],
     parts: (view) => [
-      { title: "Holders", rows: view.holders ?? [], columns: contenders, breakable: true },
+      { title: "Holders", rows: view.holders ?? [], columns: contenders("lock", view.name), breakable: true },
       { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: waiters(view) },
     ],
   },
@@ -89,9 +104,9 @@ export const kinds = [
       { title: "notes", className: "wide", text: (row) => (row.permanent ? "permanent" : "") },
     ],
     watch: (row) => [`${membership}/Watch`, { group: row.name }],
-    parts: (view) => [{
+    parts: (view, group) => [{
       title: "Members", rows: view.members ?? [], omitted: view.membersOmitted,
-      columns: [{ title: "member", className: "name", text: (one) => visible(one.member) }, { title: "owner", className: "name", text: who },
+      columns: [{ title: "member", className: "name", text: (one) => visible(one.member) }, { title: "owner", className: "name", text: who, to: (one) => lease("member", `${group}/${one.member}`) },
         { title: "for", className: "number", text: age }, { title: "notes", className: "wide", text: (one) => one.text || notes(one) }],
     }],
   },
@@ -101,8 +116,8 @@ export const kinds = [
     columns: [name, { title: "limit", className: "number", text: (row) => row.limit, sort: (row) => row.limit }],
     watch: (row) => [`${semaphore}/Watch`, { name: row.name }],
     parts: (view) => [
-      { title: `Holders, of ${view.held ?? 0} of ${view.limit ?? 0} permits`, rows: view.holders ?? [], columns: contenders },
-      { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: contenders },
+      { title: `Holders, of ${view.held ?? 0} of ${view.limit ?? 0} permits`, rows: view.holders ?? [], columns: contenders("semaphore", view.name) },
+      { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: contenders("semaphore", view.name) },
     ],
   },
   {
@@ -111,9 +126,9 @@ export const kinds = [
     columns: [name, count("items"), count("taken"), count("delayed")],
   },
   {
-    id: "barriers", title: "Barriers", key: (row) => row.name, empty: "No barrier is set, and nobody stands at a double barrier.",
+    id: "barriers", title: "Barriers", key: (row) => row.name, empty: "No barrier is set, and no caller stands at a double barrier.",
     list: (tell) => listed(`${barrier}/List`, {}, "barriers", tell),
-    columns: [name, { title: "kind", className: "name", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
+    columns: [name, { title: "kind", className: "state", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
   {
     id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To make one: sidekeeper seq create invoices",
@@ -134,22 +149,8 @@ export const kinds = [
     facts: (got) => [["version", got.version ?? 0], ["revision", got.revision], ["created", got.createdRevision]],
     text: (got) => got.text ?? (got.value ? `${got.value}\n(base64)` : ""),
   },
-  {
-    id: "leases", title: "Leases", note: "of this sidecar", key: (row) => row.name, empty: "No lease is open.",
-    list: async () => (await listed(`${lease}/List`, {}, "leases")).map((one, index) => ({ ...one, name: `${index}` })),
-    columns: [
-      { title: "owner", className: "name", text: who, sort: (row) => row.owner ?? "" },
-      { title: "age", className: "number", text: age, sort: (row) => seconds(row.age) },
-      { title: "valid for", className: "number wide", text: (row) => time(seconds(row.validFor)), sort: (row) => seconds(row.validFor) },
-      { title: "has", className: "wide", text: (row) => possessions(row, true) },
-      { title: "waits for", className: "wide", text: (row) => possessions(row, false) },
-    ],
-    matches: (row, words) => `${row.owner} ${row.identity} ${(row.possessions ?? []).map((one) => one.name).join(" ")}`.toLowerCase().includes(words),
-  },
+  leases,
 ];
-
-const possessions = (row, held) =>
-  several((row.possessions ?? []).filter((one) => (one.held ?? false) === held).map((one) => `${one.kind} ${visible(one.name)}`));
 
 // waiters say whom each of them waits for: the one ahead of it that it cannot share with.
 function waiters(view) {
@@ -158,11 +159,12 @@ function waiters(view) {
   const exclusive = [];
   let last = -1;
   queue.forEach((one, index) => { exclusive[index] = last; if (one.mode !== "MODE_READ") last = index; });
+  const shown = contenders("lock", view.name);
   const ahead = (one) => queue[one.mode === "MODE_READ" ? exclusive[place.get(one)] : place.get(one) - 1];
   return [
-    { title: "place", className: "number", text: (one) => place.get(one) + 1 - (view.holders ?? []).length },
-    ...contenders.slice(0, 2),
+    { title: "place", className: "place", text: (one) => place.get(one) + 1 - (view.holders ?? []).length },
+    ...shown.slice(0, 2),
     { title: "waits for", className: "name", text: (one) => (ahead(one) ? who(ahead(one)) : "") },
-    contenders[3],
+    shown[3],
   ];
 }

@@ -6,7 +6,7 @@ const spare = 8; // rows above and below those that are seen
 const none = Symbol("none"); // the key of the line that stands there if there is no row
 
 export class List {
-  // columns are {title, text(row) or make(row), sort(row), className}; seen is told the rows that are shown; empty is what is said if there is none.
+  // columns are {title, text(row) or make(row), to(row), sort(row), className}: to is the address that the text leads to; seen is told the rows that are shown; empty is what is said if there is none.
   constructor({ label, columns, key, order = { column: 0, down: false }, open, seen, empty = "" }) {
     Object.assign(this, { columns, key, order, open, seen, empty });
     this.rows = [];
@@ -40,7 +40,7 @@ export class List {
 
   // show shows these rows instead of those before, at the same place.
   show(rows) {
-    const by = this.columns[this.order.column].sort;
+    const by = this.columns[this.order.column]?.sort;
     if (by) {
       const keyed = rows.map((row) => [by(row), row]);
       keyed.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (this.order.down ? -1 : 1));
@@ -96,7 +96,9 @@ export class List {
         return;
       }
       const text = String(column.text(row));
-      if (cell.textContent !== text) cell.textContent = cell.title = text;
+      const to = column.to?.(row);
+      if (to !== (cell.firstElementChild?.getAttribute("href") ?? undefined)) cell.replaceChildren(to ? element("a", { href: to }) : "");
+      if (cell.textContent !== text) (cell.firstElementChild ?? cell).textContent = cell.title = text;
     });
     return line;
   }

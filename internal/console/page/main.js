@@ -1,22 +1,26 @@
 // The page: tabs, the list of one kind, its search, and how all of it follows what happens.
 import { go, note, where } from "./address.js";
-import { again, call, hasToken, own, Refusal } from "./api.js";
+import { again, hasToken, own, Refusal } from "./api.js";
 import { close, open } from "./detail.js";
 import { kinds as plain } from "./kinds.js";
 import { List } from "./list.js";
-import { state } from "./state.js";
+import { overview, show as showOverview } from "./overview.js";
 import { waits } from "./waits.js";
-import { element, time, visible } from "./words.js";
+import { element, since, time, visible } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const kinds = [plain[0], waits, ...plain.slice(1), state];
+const kinds = [overview, plain[0], waits, ...plain.slice(1)];
 let kind, list, rows;
 let listed = 0; // when rows came
 let failure = ""; // why they did not come anew; empty if they did
 let asked = 0; // which answer is the newest
+let deep = false; // whether it is looked into however many, to search them
 
-const shortest = 2000; // milliseconds between two looks at the health, and at how old things are
-const rarely = 30000; // between two looks for circles
+const shortest = 2000; // milliseconds between two looks at how old things are
+const drawAgain = 500; // while it is looked into what is searched
+const fewEnough = 1000; // which are looked into without being asked to
+
+const isOpened = (name) => (kind.watch || kind.get) && name !== undefined;
 
 // follow shows what the address says.
 function follow() {
@@ -28,27 +32,21 @@ function follow() {
     $("search").value = search;
     show();
   }
-  const shown = kind.watch || kind.get ? name : undefined;
-  if (shown === undefined) {
-    close();
-    if (inside) list.focus();
-  } else {
+  if (isOpened(name)) {
     open(kind, { name }, () => go(kind.id, undefined, $("search").value));
+  } else {
+    close();
+    if (inside) list?.focus();
   }
-  document.title = [shown && visible(shown), kind.title, "Sidekeeper console"].filter(Boolean).join(" – ");
+  document.title = [isOpened(name) && visible(name), kind.title, "Sidekeeper console"].filter(Boolean).join(" – ");
 }
 
 function select(next) {
   close();
   kind = next;
-  rows = undefined;
-  failure = "";
-  list = new List({
-    label: kind.title, columns: kind.columns, key: kind.key, order: kind.order, open: openRow,
-    seen: kind.seen && ((seen) => seen.forEach((row) => kind.seen(row, redraw))),
-  });
-  $("list").replaceChildren(list.node);
+  [rows, failure, deep, list] = [undefined, "", false, undefined];
   $("search").value = "";
+  $("search").placeholder = kind.words ? "name, owner, identity, lease" : "name";
   for (const tab of $("tabs").children) {
     const chosen = tab.id === `tab-${kind.id}`;
     tab.setAttribute("aria-selected", chosen);
@@ -56,13 +54,22 @@ function select(next) {
   }
   $("panel").setAttribute("aria-labelledby", `tab-${kind.id}`);
   $(`tab-${kind.id}`).scrollIntoView({ block: "nearest", inline: "nearest" });
+  $("overview").hidden = kind !== overview;
+  for (const part of ["bar", "list"]) $(part).hidden = kind === overview;
+  asked++;
+  if (kind === overview) return;
+  list = new List({
+    label: kind.title, columns: kind.columns, key: kind.key, order: kind.order, open: openRow,
+    seen: kind.seen && ((seen) => seen.forEach((row) => kind.seen(row, redraw))),
+  });
+  $("list").replaceChildren(list.node);
   show();
-  refresh(++asked);
+  refresh(asked);
 }
 
 function openRow(row) {
   if (kind.opens) go(...kind.opens(row));
-  else if (kind.watch || kind.get) go(kind.id, row.name, $("search").value);
+  else if (isOpened(row.name) && !row.closed) go(kind.id, row.name, $("search").value);
 }
 
 // redraw shows what came meanwhile, at most once a frame.
@@ -70,20 +77,30 @@ let drawing = false;
 function redraw() {
   if (drawing) return;
   drawing = true;
-  requestAnimationFrame(() => { drawing = false; list.draw(); });
+  requestAnimationFrame(() => { drawing = false; list?.draw(); });
 }
 
-const matches = (row, words) => (kind.matches ? kind.matches(row, words) : row.name.toLowerCase().includes(words));
+// searchAgain searches what came meanwhile.
+let searching;
+function searchAgain() {
+  searching ??= setTimeout(() => { searching = undefined; show(); }, drawAgain);
+}
+
+const found = (row, words) => (kind.words ? kind.words(row) : [row.name]).some((word) => word?.toLowerCase().includes(words));
 
 // show shows those rows that are searched: all, or those that have come until now. Else it says why there is none.
 function show(some = rows ?? []) {
+  if (!list) return;
   const words = $("search").value.trim().toLowerCase();
-  const found = words === "" ? some : some.filter((row) => matches(row, words));
+  const many = rows && rows.length > fewEnough && !deep;
+  const left = words !== "" && rows && kind.lookInto && !many ? kind.lookInto(rows, searchAgain) : "";
+  const shown = words === "" ? some : some.filter((row) => found(row, words));
+  $("deeper").hidden = words === "" || !kind.lookInto || !many;
   list.empty = emptiness(some, words);
   list.node.classList.toggle("stale", failure !== "" && rows !== undefined);
-  list.show(found);
+  list.show(shown);
   $("count").className = failure ? "bad-text" : "quiet";
-  $("count").textContent = failure || counted(found, some, words);
+  $("count").textContent = failure || counted(shown, some, words) + (left && `, ${left}`);
   showAge();
 }
 
@@ -97,11 +114,10 @@ function emptiness(some, words) {
   return words !== "" && some.length > 0 ? `None of ${some.length.toLocaleString("en")} matches “${visible(words)}”.` : kind.empty;
 }
 
-function counted(found, some, words) {
+function counted(shown, some, words) {
   if (rows === undefined && some.length === 0) return "loading";
-  if (kind.uncounted) return kind.note;
   const all = `${some.length.toLocaleString("en")}${rows ? "" : " so far"}${kind.note ? ` ${kind.note}` : ""}`;
-  return words === "" ? all : `${found.length.toLocaleString("en")} of ${all}`;
+  return words === "" ? all : `${shown.length.toLocaleString("en")} of ${all}`;
 }
 
 // refresh lists again and again, as long as nothing else was chosen.
@@ -111,56 +127,47 @@ function refresh(mine) {
       const early = rows === undefined && ((some) => { if (mine === asked) show(some); });
       const all = await kind.list(early || undefined);
       if (mine !== asked) return;
-      [rows, listed, failure] = [all, performance.now(), ""];
-      alarm(kind, kind.alarm?.(all));
+      [rows, listed, failure] = [all, performance.now() - 1000 * (all.age ?? 0), reason(all.failure ?? "")];
     } catch (error) {
       if (mine !== asked) return;
-      if (kind.alarm) alarm(kind, "not known");
-      failure = error instanceof Refusal ? error.message.replace(/\.$/, "") : "the console does not answer";
+      failure = error instanceof Refusal ? reason(error.message) : "the console does not answer";
     }
     show();
     return failure === "";
   });
 }
 
-// alarm says on a tab what a person should look at there.
-function alarm(of, words) {
-  $(`tab-${of.id}`).textContent = words ? `${of.title}: ${words}` : of.title;
-}
+const reason = (words) => words.replace(/\.$/, "");
 
-// watchFor looks for that also while another tab is chosen.
-function watchFor(of) {
+// watch follows what the console itself sees, whatever is shown.
+function watch() {
   again(() => true, async () => {
     try {
-      if (of !== kind) alarm(of, of.alarm(await of.list()));
-      return true;
-    } catch {
-      alarm(of, "not known");
-      return false;
-    }
-  }, rarely);
-}
-
-function contact(words, level) {
-  $("contact").textContent = words;
-  $("contact").className = `badge ${level}`;
-}
-
-// health follows the sidecar and its ensemble.
-async function health() {
-  for (;;) {
-    try {
-      const { status } = await call("grpc.health.v1.Health/Check", { service: "sidekeeper.readiness" });
-      if (status === "SERVING") contact("ensemble answers", "good");
-      else contact("no contact with the ensemble", "bad");
+      const seen = await own("/overview");
       document.body.classList.remove("gone");
+      contact(seen);
+      const stuck = seen.contact !== "good" || seen.failure ? "not known" : seen.stuck ? `${seen.stuck} in a circle` : "";
+      $("tab-waits").textContent = stuck ? `${waits.title}: ${stuck}` : waits.title;
+      showOverview(seen);
       document.body.dataset.live = "yes";
+      return true;
     } catch (error) {
       document.body.classList.add("gone");
-      contact(error instanceof Refusal ? error.message : "the console has ended", "bad");
+      badge(error instanceof Refusal ? error.message : "the console has ended", "bad");
+      return false;
     }
-    await new Promise((resolve) => { setTimeout(resolve, shortest); });
-  }
+  });
+}
+
+function contact({ contact: of, since: ago }) {
+  if (of === "good") badge("ensemble answers", "good");
+  else if (of === "ensemble") badge(`no contact with the ensemble ${since(ago)}`, "bad");
+  else if (of === "sidecar") badge(`the sidecar does not answer ${since(ago)}`, "bad");
+}
+
+function badge(words, level) {
+  $("contact").textContent = words;
+  $("contact").className = `badge ${level}`;
 }
 
 function turnTab(event) {
@@ -177,7 +184,7 @@ function press(event) {
   if ($("ask").open) return;
   if (event.key === "Escape" && !$("detail").hidden) {
     go(kind.id, undefined, $("search").value);
-  } else if (event.key === "/" && event.target.tagName !== "INPUT") {
+  } else if (event.key === "/" && event.target.tagName !== "INPUT" && list) {
     event.preventDefault();
     $("search").focus();
   }
@@ -185,13 +192,14 @@ function press(event) {
 
 async function begin() {
   if (!hasToken()) {
-    contact("open the address that sidekeeper console printed: it has a token", "bad");
+    badge("open the address that sidekeeper console printed: it has a token", "bad");
     return;
   }
   $("tabs").append(...kinds.map((one) =>
     element("button", { type: "button", role: "tab", id: `tab-${one.id}`, "aria-controls": "panel", onclick: () => go(one.id) }, one.title)));
   $("tabs").addEventListener("keydown", turnTab);
   $("search").addEventListener("input", () => { if (rows) show(); note(kind.id, $("search").value); });
+  $("deeper").addEventListener("click", () => { deep = true; show(); $("search").focus(); });
   document.addEventListener("keydown", press);
   addEventListener("resize", redraw);
   setInterval(() => {
@@ -201,8 +209,7 @@ async function begin() {
   }, shortest);
   addEventListener("hashchange", follow);
   follow();
-  kinds.filter((one) => one.alarm).forEach(watchFor);
-  health();
+  watch();
   const known = await own("/about");
   $("about").textContent = `${visible(known.address)}, ${visible(known.version)}`;
 }

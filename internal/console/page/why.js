@@ -1,4 +1,5 @@
 // Why callers wait for a lock: whom they wait for, and whom those wait for at other locks, whichever sidecar they came through.
+import { at } from "./address.js";
 import { again, call, Refusal } from "./api.js";
 import { notes } from "./kinds.js";
 import { List } from "./list.js";
@@ -7,11 +8,12 @@ import { age, element, named, seconds, time, visible, who } from "./words.js";
 const lease = (one) => (one.lease ? ` (lease ${visible(one.lease)})` : "");
 
 const columns = [
-  { title: "lock", className: "name", text: (row) => visible(row.lock) },
+  { title: "lock", className: "name", text: (row) => visible(row.lock), to: (row) => at("locks", row.lock) },
   { title: "state", className: "state", text: (row) => `${row.state}${row.circle ? ", CIRCLE" : ""}` },
-  { title: "who", className: "name", text: who },
-  { title: "for", className: "number", text: age },
-  { title: "waits for", className: "name wide", text: (row) => row.waitsFor.map(visible).join(", ") },
+  { title: "who", className: "name", text: who, to: (row) => (row.lease ? at("leases", row.lease) : undefined) },
+  { title: "for", className: "number wide", text: age },
+  { title: "waits for", className: "name wide", text: (row) => row.waitsFor.map(visible).join(", "),
+    to: (row) => (row.waitsFor.length === 1 ? at("locks", row.waitsFor[0]) : undefined) },
   { title: "notes", className: "wide", text: (row) => [contact(row), notes(row)].filter(Boolean).join(", ") },
 ];
 
@@ -22,7 +24,7 @@ const contact = (row) => (row.suspended ? "suspended" : row.suspended === undefi
 export function explain(name, signal) {
   const circles = element("p", { role: "status", class: "bad-text" });
   const usual = element("ul", { class: "quiet" });
-  const list = new List({ label: "Who waits for whom", columns, key: (row) => row.line, empty: "nobody waits" });
+  const list = new List({ label: "Who waits for whom", columns, key: (row) => row.line, empty: "No caller waits." });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   again(() => !signal.aborted, async () => {
@@ -62,12 +64,12 @@ function linesOf({ name, usualHold, waitersOmitted }) {
   return lines;
 }
 
-// rowsOf are all who are at these locks, if anybody waits.
+// rowsOf are all callers at these locks, if one of them waits.
 function rowsOf(locks, inCircle) {
   if (!locks.some((lock) => lock.waiters?.length)) return [];
-  const at = performance.now();
+  const now = performance.now();
   const row = (lock, state) => ({ contender, lease = "", waitsFor = [], suspended }) =>
-    ({ ...contender, lock: lock.name, state, waitsFor, suspended, circle: inCircle.has(lease), at });
+    ({ ...contender, lock: lock.name, state, waitsFor, suspended, circle: inCircle.has(lease), lease, at: now });
   const all = locks.flatMap((lock) => [...(lock.holders ?? []).map(row(lock, "holds")), ...(lock.waiters ?? []).map(row(lock, "waits"))]);
   return all.map((one, place) => ({ ...one, line: `${one.lock}\u0000${one.token || place}` })); // what may not be read has no token
 }

@@ -25,7 +25,8 @@ export function time(count) {
   const whole = Math.floor(count);
   const [days, hours, minutes] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60];
   if (days > 0) return `${days} d ${hours} h`;
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes < 10 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
 }
 
 // stamped notes when a view has come, since when those in it have grown older.
@@ -41,3 +42,14 @@ export const age = (one) => time(seconds(one.age) + (one.at === undefined ? 0 : 
 export const who = (one) => named(one.owner) + (one.identity ? ` (${visible(one.identity)})` : "");
 
 export const pairs = (metadata) => Object.entries(metadata ?? {}).sort().map(([key, value]) => `${visible(key)}=${visible(value)}`).join(", ");
+
+export const several = (words) => (words.length > 1 ? `${words[0]} and ${words.length - 1} more` : words[0] ?? "");
+
+// since says when something began that many seconds ago, by the clock of the person who reads it, and for how long it has been.
+export function since(ago) {
+  const then = new Date(Date.now() - ago * 1000);
+  const day = ago < 72000 ? "" : `${then.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, `;
+  return `since ${day}${clock(then)}, for ${time(ago)}`;
+}
+
+export const clock = (then) => then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });

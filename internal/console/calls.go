@@ -1,0 +1,78 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+)
+
+// methods are those that the page calls. The token is good for nothing else.
+var methods = []string{
+	lockv1.LockService_List_FullMethodName, lockv1.LockService_Get_FullMethodName, lockv1.LockService_Watch_FullMethodName,
+	lockv1.LockService_Explain_FullMethodName, lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName,
+	membershipv1.MembershipService_List_FullMethodName, membershipv1.MembershipService_Watch_FullMethodName,
+	semaphorev1.SemaphoreService_List_FullMethodName, semaphorev1.SemaphoreService_Watch_FullMethodName,
+	queuev1.QueueService_List_FullMethodName, barrierv1.BarrierService_List_FullMethodName,
+	sequencev1.SequenceService_List_FullMethodName, sequencev1.SequenceService_Get_FullMethodName,
+	configv1.ConfigService_List_FullMethodName, configv1.ConfigService_Get_FullMethodName,
+	leasev1.LeaseService_List_FullMethodName,
+}
+
+// services are those of these methods.
+func services() []string {
+	var names []string
+	for _, method := range methods {
+		names = append(names, strings.Split(method, "/")[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A connection of the page calls its methods, and ends no hold without a reason.
+type connection struct{ grpc.ClientConnInterface }
+
+// Invoke implements grpc.ClientConnInterface.
+func (c connection) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	if err := permitted(method); err != nil {
+		return err
+	}
+	if method == lockv1.LockService_Revoke_FullMethodName && reasonOf(request) == "" {
+		return status.Error(codes.InvalidArgument, "say why: through the console, holders are asked with a reason")
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (c connection) NewStream(ctx context.Context, of *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := permitted(method); err != nil {
+		return nil, err
+	}
+	return c.ClientConnInterface.NewStream(ctx, of, method, options...)
+}
+
+func permitted(method string) error {
+	if slices.Contains(methods, method) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "the console does not call %s", method)
+}
+
+func reasonOf(request any) string {
+	message := request.(proto.Message).ProtoReflect()
+	return strings.TrimSpace(message.Get(message.Descriptor().Fields().ByName(protoreflect.Name("reason"))).String())
+}
