@@ -100,7 +100,7 @@ var charters = []charter{
 	{folder: "tools/reference", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "tools/language", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "tools/lanes", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "tools/pictures", ours: []string{"clients/go"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "tools/controllers", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "tools/databases", closed: slices.Concat(wire, logs, zooKeeper)},

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -20,12 +21,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, "bin/sidekeeper", "docs/pictures"); err != nil {
+	play := flag.Duration("play", 2*time.Minute, "how long callers come and go before the console's pictures are taken: what its charts show")
+	flag.Parse()
+	if err := run(ctx, "bin/sidekeeper", "docs/pictures", *play); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -33,8 +38,8 @@ func main() {
 // hostile is what one of the callers calls itself.
 const hostile = `<script>document.title="owned"</script><img src=x>`
 
-func run(ctx context.Context, program, folder string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+func run(ctx context.Context, program, folder string, play time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+play)
 	defer cancel()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -47,6 +52,10 @@ func run(ctx context.Context, program, folder string) error {
 		return err
 	}
 	defer scene.end()
+	console, err := scene.console(ctx)
+	if err != nil {
+		return err
+	}
 	if err := scene.play(ctx); err != nil {
 		return err
 	}
@@ -54,8 +63,7 @@ func run(ctx context.Context, program, folder string) error {
 	if err != nil {
 		return err
 	}
-	console, err := scene.console(ctx)
-	if err != nil {
+	if err := scene.busy(ctx, play); err != nil {
 		return err
 	}
 	return photograph(ctx, "http://"+scene.admin+"/", console, text, folder)
@@ -66,6 +74,7 @@ type scene struct {
 	program, address, admin string
 	cancel                  context.CancelFunc
 	commands                []*exec.Cmd
+	client                  *sidekeeper.Client // nil until callers come and go
 }
 
 var (
@@ -106,6 +115,9 @@ func begin(ctx context.Context, program string) (*scene, error) {
 }
 
 func (s *scene) end() {
+	if s.client != nil {
+		_ = s.client.Close()
+	}
 	for _, command := range s.commands[1:] {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
@@ -164,7 +176,7 @@ func (s *scene) play(ctx context.Context) error {
 
 // console starts the console, and returns its address.
 func (s *scene) console(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, s.program, "console", "--address", s.address)
+	command := exec.CommandContext(ctx, s.program, "console", "--address", s.address, "--admin", s.admin)
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()

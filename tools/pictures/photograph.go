@@ -44,8 +44,8 @@ func photograph(ctx context.Context, page, console, terminal, folder string) err
 			return fmt.Errorf("the page asks %s", url)
 		}
 	}
-	for _, scheme := range []string{"light", "dark"} {
-		if err := photographConsole(ctx, console, scheme, filepath.Join(folder, "console-"+scheme+".png")); err != nil {
+	for _, one := range views {
+		if err := one.photograph(ctx, console, folder); err != nil {
 			return err
 		}
 	}
@@ -100,23 +100,37 @@ func photographPage(ctx context.Context, page, scheme, file string) error {
 	return os.WriteFile(file, picture, 0o644)
 }
 
-// photographConsole takes the console with the lock that is waited for.
-func photographConsole(ctx context.Context, address, scheme, file string) error {
+// A view is one of the console.
+type view struct {
+	file, address, scheme string
+	width, height         int64
+}
+
+var views = []view{
+	{"console-overview.png", "#/overview", "light", 1280, 800},
+	{"console-lock.png", "#/locks/payments%2F17", "dark", 1280, 800},
+	{"console-overview-narrow.png", "#/overview", "dark", 360, 720},
+	{"console-lock-narrow.png", "#/locks/payments%2F17", "light", 360, 720},
+}
+
+// photograph takes one view of the console at this address.
+func (v view) photograph(ctx context.Context, address, folder string) error {
 	var picture []byte
 	err := chromedp.Run(ctx,
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: v.scheme}}),
+		chromedp.EmulateViewport(v.width, v.height),
 		chromedp.Navigate("about:blank"), // or a second visit is none
 		chromedp.Navigate(address),
 		chromedp.WaitVisible(`body[data-live="yes"]`, chromedp.ByQuery),
-		chromedp.Click(`//div[@role="row"][contains(., "orders")]`, chromedp.BySearch),
-		chromedp.WaitVisible("#detail h3", chromedp.ByQuery),
-		chromedp.Sleep(3*time.Second), // so that all rows have their holders
+		chromedp.Evaluate(fmt.Sprintf(`location.hash = %q`, v.address), nil),
+		chromedp.Poll(`document.getElementById("tab-waits").textContent.includes("in a circle")`, nil),
+		chromedp.Sleep(4*time.Second), // so that all rows have their holders, and all holders their leases
 		chromedp.CaptureScreenshot(&picture),
 	)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, picture, 0o644)
+	return os.WriteFile(filepath.Join(folder, v.file), picture, 0o644)
 }
 
 func photographText(ctx context.Context, markup, file string) error {
