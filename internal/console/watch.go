@@ -218,8 +218,8 @@ func (w *watcher) noteAsked(now time.Time) {
 	w.asked = now
 }
 
-// mostContended is how many contended locks the page begins with.
-const mostContended = 10
+// mostBegun is how many circles, and how many contended locks, the page begins with.
+const mostBegun = 10
 
 // An overview is what the page begins with. Ages are in seconds.
 type overview struct {
@@ -252,7 +252,7 @@ func (w *watcher) overview(now time.Time) overview {
 	}
 	if w.seen != nil {
 		first := *w.seen
-		first.Contended = first.Contended[:min(len(first.Contended), mostContended)]
+		first.Contended, first.Circles = first.Contended[:min(len(first.Contended), mostBegun)], first.Circles[:min(len(first.Circles), mostBegun)]
 		shown.Seen, shown.Age, shown.Stuck = &first, now.Sub(w.seen.at).Seconds(), w.seen.stuck()
 		shown.More = len(w.seen.Contended) - len(first.Contended)
 	}

@@ -21,7 +21,8 @@ func TestTheLastHourIsKeptByTheMostOfEachSpan(t *testing.T) {
 	t.Parallel()
 	h := history{begun: noon.Add(-time.Hour)}
 	h.noteWaits(noon, 3, 1.5)
-	h.noteWaits(noon.Add(span-1), 7, 1)
+	h.noteWaits(noon.Add(span/2), 7, 1)
+	h.noteWaits(noon.Add(span-1), 2, 1)
 	h.noteWaits(noon.Add(2*span), 2, 9)
 	h.noteAway(noon.Add(span))
 	drawn := h.chart(noon.Add(2 * span))
@@ -147,5 +148,19 @@ func TestCallersWithALeaseForEachLockAreInACircleByTheirNames(t *testing.T) {
 		if first := one.seen.waits[0]; first.Circle != (one.circle != "") {
 			t.Errorf("%s: first comes %v", one.what, first)
 		}
+	}
+}
+
+func TestThePageBeginsWithTenCirclesHoweverManyThereAre(t *testing.T) {
+	t.Parallel()
+	w := newWatcher(Options{})
+	w.seen = &look{at: noon}
+	for range 30 {
+		w.seen.Circles = append(w.seen.Circles, circle{Parties: make([]party, 2)})
+		w.seen.Contended = append(w.seen.Contended, contention{})
+	}
+	shown := w.overview(noon)
+	if got := fmt.Sprint(len(shown.Seen.Circles), len(shown.Seen.Contended), shown.More, shown.Stuck); got != "10 10 20 60" {
+		t.Errorf("shown: %s", got)
 	}
 }

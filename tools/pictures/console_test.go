@@ -228,7 +228,8 @@ func TestTheConsoleIsUsedByKeyboardAlone(t *testing.T) {
 	for _, name := range []string{"apples", "bread", "cheese"} {
 		s.hold(client, name, "owner of "+name)
 	}
-	b := s.open()
+	b := s.begin()
+	b.do(chromedp.KeyEvent("/"), chromedp.Poll(`document.activeElement.id === "search"`, nil), chromedp.Evaluate(`document.activeElement.blur()`, nil))
 	b.shows("cheese")
 	b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"), chromedp.KeyEvent("e"), chromedp.KeyEvent("e"))
 	b.shows("1 of 3")

@@ -39,7 +39,7 @@ func main() {
 const hostile = `<script>document.title="owned"</script><img src=x>`
 
 func run(ctx context.Context, program, folder string, play time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+play)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute+play)
 	defer cancel()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *scene) caller(args ...string) error {
 
 // play has callers hold locks and wait for them, one of which is lost, and waits until the sidecar shows them.
 func (s *scene) play(ctx context.Context) error {
-	wait := "600"
+	wait := "7200"
 	lost := exec.CommandContext(ctx, s.program, "--address", s.address, "lock", "run", "reports/nightly", "--owner", "reporter", "--", "sleep", wait)
 	if err := lost.Start(); err != nil {
 		return err

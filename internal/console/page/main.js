@@ -184,9 +184,14 @@ function press(event) {
   if ($("ask").open) return;
   if (event.key === "Escape" && !$("detail").hidden) {
     go(kind.id, undefined, $("search").value);
-  } else if (event.key === "/" && event.target.tagName !== "INPUT" && list) {
+  } else if (event.key === "/" && event.target.tagName !== "INPUT") {
     event.preventDefault();
-    $("search").focus();
+    if (list) {
+      $("search").focus();
+    } else {
+      addEventListener("hashchange", () => $("search").focus(), { once: true });
+      go("locks");
+    }
   }
 }
 

@@ -49,7 +49,7 @@ function verdict(seen) {
 }
 
 // wrong are the things that a person should look at: what is wrong first.
-function wrong({ contact, why, since: ago, first, seen, age, failure, state, lostAgo, chart: hour }) {
+function wrong({ contact, why, since: ago, first, seen, age, failure, stuck, state, lostAgo, chart: hour }) {
   const found = [];
   const tell = (bad, what, words) => found.push({ bad, what, since: words });
   const contactSince = since(ago) + (first ? " or longer" : "");
@@ -60,6 +60,8 @@ function wrong({ contact, why, since: ago, first, seen, age, failure, state, los
     tell(true, ["CIRCLE: ", ...circle.parties.flatMap((one, index) => [`${index ? ", " : ""}${who(one)} waits for `, link(one.lock)]),
       circle.guess ? ". Callers of one name are taken for one: if they are, none of them goes on." : ". None of them goes on until one gives something up."], since(circle.age + age));
   }
+  const others = stuck - (seen?.circles ?? []).reduce((all, circle) => all + circle.parties.length, 0);
+  if (others > 0) tell(true, [`${several(others, "more caller is", "more callers are")} in `, element("a", { href: at("waits") }, "other circles"), "."]);
   for (const one of seen?.contended ?? []) {
     if (one.usual > 0 && one.held > Math.max(60, 10 * one.usual)) {
       tell(false, [link(one.name), ` is held by ${who(one.holder)} for longer than usual, which is at most ${time(one.usual)}. ${several(one.waiting, "caller waits", "callers wait")}.`],
