@@ -43,8 +43,16 @@ func services() []string {
 	return slices.Compact(names)
 }
 
-// A connection of the page calls its methods, and ends no hold without a reason.
-type connection struct{ grpc.ClientConnInterface }
+// acting are the methods that change something, which takes as long as it takes.
+var acting = []string{lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName}
+
+// A connection of the page calls its methods, and ends no hold without a reason. A browser has six connections at a time: reads that wait for
+// an ensemble that is away would keep the page from what the console knows of that.
+type connection struct {
+	grpc.ClientConnInterface
+
+	away func() bool // whether the sidecar does not reach the ensemble
+}
 
 // Invoke implements grpc.ClientConnInterface.
 func (c connection) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
@@ -53,6 +61,14 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 	}
 	if method == lockv1.LockService_Revoke_FullMethodName && reasonOf(request) == "" {
 		return status.Error(codes.InvalidArgument, "say why: through the console, holders are asked with a reason")
+	}
+	if !slices.Contains(acting, method) {
+		bounded, cancel := context.WithTimeout(ctx, whole)
+		defer cancel()
+		ctx = bounded
+		if c.away() && method != leasev1.LeaseService_List_FullMethodName {
+			return status.Error(codes.Unavailable, "the ensemble does not answer the sidecar")
+		}
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
 }

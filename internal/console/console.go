@@ -88,7 +88,9 @@ func (o Options) handler(token string, looks *watcher) (http.Handler, error) {
 	guarded := func(handler http.Handler) http.Handler {
 		return ownpages.WithToken(handler, func() [sha256.Size]byte { return digest })
 	}
-	calls := gateway.New(services(), func(context.Context) (grpc.ClientConnInterface, error) { return connection{o.Connection}, nil })
+	calls := gateway.New(services(), func(context.Context) (grpc.ClientConnInterface, error) {
+		return connection{o.Connection, looks.away}, nil
+	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	bodies := httpconns.NewBodies(mostConnections, longestRequest, requestTime)

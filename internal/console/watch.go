@@ -156,6 +156,12 @@ func (w *watcher) noteContact(now time.Time, contact, why string) {
 	}
 }
 
+func (w *watcher) away() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.contact == contactLost
+}
+
 func (w *watcher) lookAtLocks(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -11,8 +11,9 @@ const several = (count, one, more = `${one}s`) => `${count.toLocaleString("en")}
 const link = (lock) => element("a", { href: at("locks", lock) }, visible(lock));
 const sum = (numbers) => numbers.reduce((all, one) => all + Math.max(0, one), 0);
 
-// show shows what the console has seen, in place of what it showed before.
-export function show(seen) {
+// show shows what the console has seen, in place of what it showed before. Without contact that is old, even before a look has failed.
+export function show(said) {
+  const seen = { ...said, failure: said.failure || (["ensemble", "sidecar"].includes(said.contact) ? "no contact" : "") };
   const content = element("div", {}, ...verdict(seen), numbers(seen), ...contended(seen), ...sidecar(seen));
   if (place.firstElementChild) become(place.firstElementChild, content);
   else place.replaceChildren(content);

@@ -24,7 +24,7 @@ const contact = (row) => (row.suspended ? "suspended" : row.suspended === undefi
 export function explain(name, signal) {
   const circles = element("p", { role: "status", class: "bad-text" });
   const usual = element("ul", { class: "quiet" });
-  const list = new List({ label: "Who waits for whom", columns, key: (row) => row.line, empty: "No caller waits." });
+  const list = new List({ label: "Who waits for whom", columns, key: (row) => row.line, empty: "loading" });
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   again(() => !signal.aborted, async () => {
@@ -34,6 +34,8 @@ export function explain(name, signal) {
       return true;
     } catch (error) {
       circles.textContent = error instanceof Refusal ? error.message : "the sidecar does not answer";
+      list.empty = "This is not known.";
+      list.draw();
       list.node.classList.add("stale");
       return false;
     }
@@ -52,6 +54,7 @@ function show(explained, { circles, usual, list }) {
   list.node.classList.remove("stale");
   const rows = rowsOf(locks, new Set((explained.cycles ?? []).flatMap(({ links }) => links.map((one) => one.lease))));
   list.node.style.setProperty("--rows", Math.min(10, Math.max(1, rows.length)));
+  list.empty = "No caller waits.";
   list.show(rows);
 }
 
