@@ -229,7 +229,8 @@ func TestTheConsoleIsUsedByKeyboardAlone(t *testing.T) {
 		s.hold(client, name, "owner of "+name)
 	}
 	b := s.begin()
-	b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"), chromedp.Poll(`document.activeElement.id === "search"`, nil), chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"),
+		chromedp.Poll(`document.activeElement.id === "search"`, nil), chromedp.Evaluate(`document.activeElement.blur()`, nil))
 	b.shows("cheese")
 	b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"), chromedp.KeyEvent("e"), chromedp.KeyEvent("e"))
 	b.shows("1 of 3")
