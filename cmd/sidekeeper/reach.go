@@ -52,8 +52,8 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.VarP(&r.output, "output", "o", "output format, a table for people or json for programs")
 }
 
-// settle has what operators do go to the sidecar that --address names, unless it was said where operators reach one: another sidecar may listen at
-// the default address.
+// settle has what operators do go to the sidecar that --address names, unless it was said where operators reach one: at the default address
+// another sidecar may listen.
 func (r *reach) settle(flags *pflag.FlagSet) {
 	if flags.Changed("address") && !flags.Changed("operator-address") && os.Getenv(operatorAddressVariable) == "" {
 		r.operatorAddress = r.address

@@ -46,7 +46,9 @@ var met = []Mutant{
 	},
 	{
 		ID: "D7", Bug: "a request that comes while another one goes out waits for ever",
-		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsAskedWhileOthersWriteIsWrittenAfterIt", Complaint: "deadlock|timed out|writes"}},
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestWhatIsAskedWhileOthersWriteIsWrittenAfterIt", Complaint: "deadlock|timed out|writes",
+		}},
 	},
 	{
 		ID: "D8", Bug: "a request goes out after its caller has heard that it is lost",
