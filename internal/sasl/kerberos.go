@@ -15,6 +15,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
@@ -62,7 +63,7 @@ func (k Kerberos) fetch(service types.PrincipalName, realm string) (got ticket, 
 		other := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
 		_, answer, err := asker.TGSREQGenerateAndExchange(other, own, grant, key, false)
 		if err != nil {
-			return ticket{}, err
+			return ticket{}, unreached(err)
 		}
 		grant, key = answer.Ticket, answer.DecryptedEncPart.Key
 	} else {
@@ -70,13 +71,21 @@ func (k Kerberos) fetch(service types.PrincipalName, realm string) (got ticket, 
 	}
 	_, answer, err := asker.TGSREQGenerateAndExchange(service, realm, grant, key, false)
 	if err != nil {
-		return ticket{}, err
+		return ticket{}, unreached(err)
 	}
 	granted := answer.DecryptedEncPart
 	if !isAES(granted.Key.KeyType) {
 		return ticket{}, fmt.Errorf("the ticket's key has the encryption type %d: only AES is supported", granted.Key.KeyType)
 	}
 	return ticket{answer.Ticket, granted.Key, asker.Credentials.CName(), own, granted.EndTime}, nil
+}
+
+// unreached wraps an error of the library with ErrUnreached if no KDC has answered.
+func unreached(err error) error {
+	if told, is := errors.AsType[krberror.Krberror](err); is && told.RootCause == krberror.NetworkingError {
+		return fmt.Errorf("%w: %w", ErrUnreached, err)
+	}
+	return err
 }
 
 func isAES(kind int32) bool {
@@ -129,7 +138,7 @@ func (k Kerberos) login(settings *config.Config) (*client.Client, messages.Ticke
 	}
 	answer, err := asker.ASExchange(realm, request, 0)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("login as %s@%s: %w", name.PrincipalNameString(), realm, err)
+		return nil, none, types.EncryptionKey{}, fmt.Errorf("login as %s@%s: %w", name.PrincipalNameString(), realm, unreached(err))
 	}
 	return asker, answer.Ticket, answer.DecryptedEncPart.Key, nil
 }

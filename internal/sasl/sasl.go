@@ -22,7 +22,7 @@ type Identity interface {
 	// String says who the client is, and by which mechanism.
 	String() string
 	// Ready returns once there is what an exchange with this host takes: a ticket. If none can be had, the error says why. The end of ctx ends
-	// the wait, not the request for a ticket.
+	// the wait, not the request for a ticket. The error is ErrUnreached if no KDC has answered yet.
 	Ready(ctx context.Context, host string) error
 	// Begin begins an exchange with the server at this host.
 	Begin(host string) (Exchange, error)
@@ -38,6 +38,9 @@ type Exchange interface {
 	// both sides are proved.
 	Next(answer []byte) (token []byte, done bool, err error)
 }
+
+// ErrUnreached wraps that no KDC answers: nothing is known of the ticket that was asked for.
+var ErrUnreached = errors.New("the KDC does not answer")
 
 // errNothing means that a server has answered nothing where its mechanism demands a token.
 var errNothing = errors.New("the server answered without a token")

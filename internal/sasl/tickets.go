@@ -80,7 +80,7 @@ func (k *kerberos) Ready(ctx context.Context, host string) error {
 		if err := k.failure(wanted); err != nil {
 			return err
 		}
-		return fmt.Errorf("no ticket for %s: the KDC does not answer", wanted.service.PrincipalNameString())
+		return fmt.Errorf("no ticket for %s: %w", wanted.service.PrincipalNameString(), ErrUnreached)
 	}
 }
 

@@ -125,7 +125,7 @@ func (c *Client) heardDemand(demanded bool) {
 }
 
 // demanded is ErrAuthDemanded instead of an error that says that the ensemble does not answer, if it demands authentication before it does,
-// and ErrUnauthenticated if the sidecar could not authenticate.
+// or says why the sidecar could not authenticate.
 func (c *Client) demanded(err error) error {
 	if why := c.whyUnauthenticated(); why != nil && errors.Is(err, recipes.ErrUnreachable) {
 		return why

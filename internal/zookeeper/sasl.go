@@ -19,7 +19,8 @@ import (
 
 // With Config.SASL, each connection begins with an exchange of packets right behind the answer to the handshake, before anything else is asked.
 // A session that comes back over another connection begins with one, too. A connection over which it fails is closed, and the next server is
-// tried: one of them may lack its key. What is asked meanwhile fails with ErrUnauthenticated, which says that the ensemble is there.
+// tried: one of them may lack its key. What is asked meanwhile fails with ErrUnauthenticated once a side has refused the other. It fails with
+// ErrUnreachable while a server or a KDC only does not answer: that may pass.
 
 const (
 	opSASL   = 102
@@ -33,7 +34,7 @@ const saslTold = time.Minute
 // A saslState is what has become of the newest attempts to authenticate.
 type saslState struct {
 	mu   sync.Mutex
-	err  error                 // of the newest one
+	err  error                 // what calls fail with after the newest one; nil after one that succeeded, or did not begin
 	told map[string]saslReport // by server
 }
 
@@ -91,8 +92,17 @@ func (c *Client) prepareSASL(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	return c.config.SASL.Ready(ctx, host)
+	err = c.config.SASL.Ready(ctx, host)
+	if err == nil || errors.Is(err, sasl.ErrUnreached) {
+		return err
+	}
+	return refusal{err}
 }
+
+// A refusal says that a side refuses the other, or that the sidecar lacks what it takes to ask: time alone mends none of these.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // exchangeSASL authenticates over a connection behind its handshake. What was sent with it is answered before.
 func exchangeSASL(from io.Reader, to io.Writer, who sasl.Identity, address string) error {
@@ -107,8 +117,11 @@ func exchangeSASL(from io.Reader, to io.Writer, who sasl.Identity, address strin
 	var answer []byte
 	for range mostSASL {
 		token, done, err := exchange.Next(answer)
-		if err != nil || done {
-			return err
+		switch {
+		case err != nil:
+			return refusal{err}
+		case done:
+			return nil
 		}
 		if _, err := to.Write(saslFrame(token)); err != nil {
 			return err
@@ -120,7 +133,7 @@ func exchangeSASL(from io.Reader, to io.Writer, who sasl.Identity, address strin
 			return err
 		}
 	}
-	return errors.New("the server does not come to an end")
+	return refusal{errors.New("the server does not come to an end")}
 }
 
 // saslFrame is one packet with a token.
@@ -150,11 +163,11 @@ func saslAnswer(from io.Reader) ([]byte, error) {
 		xid, code := int32(binary.BigEndian.Uint32(reply)), int32(binary.BigEndian.Uint32(reply[12:]))
 		switch {
 		case xid == authXid && code != 0:
-			return nil, errAuthFailed
+			return nil, refusal{errAuthFailed}
 		case xid != saslXid:
 			continue
 		case code == codeAuthDemanded, code == codeAuthFailed:
-			return nil, fmt.Errorf("%w (code %d)", errSASLRefused, code)
+			return nil, refusal{fmt.Errorf("%w (code %d)", errSASLRefused, code)}
 		case code != 0:
 			return nil, fmt.Errorf("the server answers with code %d", code)
 		}
@@ -181,10 +194,21 @@ func (c *Client) authenticated(address string) {
 
 // unauthenticated takes in why the sidecar could not authenticate at a server, and has the log say so.
 func (c *Client) unauthenticated(address string, err error) {
+	means := recipes.ErrUnreachable
+	if _, refused := errors.AsType[refusal](err); refused {
+		means = recipes.ErrUnauthenticated
+	}
 	c.saslState.mu.Lock()
-	c.saslState.err = fmt.Errorf("%w: %v at %s: %w", recipes.ErrUnauthenticated, c.config.SASL, address, err)
+	c.saslState.err = fmt.Errorf("%w: %v at %s: %w", means, c.config.SASL, address, err)
 	c.saslState.mu.Unlock()
 	c.tellSASL("not authenticated with the ensemble", address, err)
+}
+
+// unasked takes in that a server was not reached, or left the handshake unanswered: what another one said before may be over.
+func (c *Client) unasked() {
+	c.saslState.mu.Lock()
+	defer c.saslState.mu.Unlock()
+	c.saslState.err = nil
 }
 
 // keepSASL has the identity renew its tickets.
@@ -206,7 +230,7 @@ func (c *Client) tellSASL(what, server string, err error) {
 	}
 }
 
-// whyUnauthenticated is why the newest attempt to authenticate has failed, nil if it has not.
+// whyUnauthenticated is what calls fail with since the newest attempt to authenticate has failed, nil if it has not.
 func (c *Client) whyUnauthenticated() error {
 	c.saslState.mu.Lock()
 	defer c.saslState.mu.Unlock()

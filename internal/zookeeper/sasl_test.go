@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func TestDigestMD5ProvesBothSides(t *testing.T) {
 	t.Run("a session that was lost is closed", func(t *testing.T) { closeLostUnderSASL(t, e, client) })
 	t.Run("another process comes back to a session", func(t *testing.T) { reattachUnderSASL(t, e, client) })
 	t.Run("a silent server", func(t *testing.T) { stayPatient(t, e, client) })
+	t.Run("an outage within an exchange", func(t *testing.T) { endWithinSASL(t, e) })
 }
 
 // workUnderSASL holds a place across a cut, and has it be the identity's alone.
@@ -163,11 +165,37 @@ func stayPatient(t *testing.T, e *ensemble.Ensemble, client *Client) {
 	always := e.Server(1).ClientLink().HoldReply(link.Is(link.SASL), -1)
 	defer always.Release()
 	_, err := client.Open(t.Context(), 0)
-	if !errors.Is(err, recipes.ErrUnauthenticated) || !strings.Contains(err.Error(), "the server does not answer in time") {
+	if !errors.Is(err, recipes.ErrUnreachable) || !strings.Contains(err.Error(), "the server does not answer in time") {
 		t.Errorf("a silent server: %v", err)
 	}
 	if _, err := client.Demand(within(t, 300*time.Millisecond), e.Server(1).Address()); err == nil {
 		t.Error("a silent server has told what it demands")
+	}
+}
+
+// endWithinSASL cuts connections while SASL is under way. That says nothing of who the sidecar is, and neither does the outage that follows, even
+// if a server has refused the sidecar before.
+func endWithinSASL(t *testing.T, e *ensemble.Ensemble) {
+	password := atomic.Pointer[string]{}
+	password.Store(new("sécret"))
+	client := newClient(t, e, as(sasl.NewDigest("sidekeeper", func() string { return *password.Load() })))
+	server := e.Server(1).ClientLink()
+	cuts := server.CutRequest(link.Is(link.SASL), -1)
+	if _, err := client.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnreachable) || errors.Is(err, recipes.ErrUnauthenticated) {
+		t.Errorf("with SASL cut: %v", err)
+	}
+	cuts.Release()
+	password.Store(new("another"))
+	if _, err := client.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnauthenticated) {
+		t.Errorf("refused: %v", err)
+	}
+	server.Refuse()
+	defer server.Heal()
+	if _, err := client.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnreachable) {
+		t.Errorf("without servers: %v", err)
+	}
+	if _, err := client.Get(t.Context(), "/"); !errors.Is(err, recipes.ErrUnreachable) {
+		t.Errorf("without servers: %v", err)
 	}
 }
 
