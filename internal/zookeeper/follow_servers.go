@@ -114,7 +114,8 @@ func (c *Client) proveServer(ctx context.Context, address string) error {
 		return err
 	}
 	defer candidate.Close()
-	member, err := c.connectUntil(ctx, c.reader.address())
+	known := c.reader.address()
+	member, err := c.connectUntil(ctx, known)
 	if err != nil {
 		return err
 	}
@@ -123,23 +124,42 @@ func (c *Client) proveServer(ctx context.Context, address string) error {
 	if err != nil || id == 0 {
 		return errors.Join(err, errRefused)
 	}
-	known, _, err := c.handshake(candidate, id, password)
+	if err := c.authenticateRaw(member, known); err != nil {
+		return err
+	}
+	same, _, err := c.handshake(candidate, id, password)
 	switch {
 	case err != nil:
 		return errors.Join(err, endSession(member))
-	case known != id:
+	case same != id:
 		return errors.Join(errForeign, endSession(member))
+	}
+	if err := c.authenticateRaw(candidate, address); err != nil {
+		return err
 	}
 	return endSession(candidate)
 }
 
-// connectUntil opens a connection that is closed when ctx ends.
+// connectUntil opens a connection that is closed when ctx ends, once there is what it takes to authenticate over it.
 func (c *Client) connectUntil(ctx context.Context, address string) (net.Conn, error) {
+	if c.config.SASL != nil {
+		if err := c.prepareSASL(ctx, address); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := c.connect(ctx, address)
 	if err == nil {
 		context.AfterFunc(ctx, func() { _ = conn.Close() })
 	}
 	return conn, err
+}
+
+// authenticateRaw authenticates over a connection behind its handshake.
+func (c *Client) authenticateRaw(conn net.Conn, address string) error {
+	if c.config.SASL == nil {
+		return nil
+	}
+	return exchangeSASL(conn, conn, c.config.SASL, address)
 }
 
 // handshake opens a session, or comes back to one.

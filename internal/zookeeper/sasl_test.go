@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,6 +198,29 @@ func endWithinSASL(t *testing.T, e *ensemble.Ensemble) {
 	if _, err := client.Get(t.Context(), "/"); !errors.Is(err, recipes.ErrUnreachable) {
 		t.Errorf("without servers: %v", err)
 	}
+}
+
+// The list of servers names them past the links, where the client does not know them yet.
+func TestServersThatDemandSASLAreFollowed(t *testing.T) {
+	options := demanding(3, digestServers(t, "sidekeeper", "secret")...)
+	options.Reconfigurable = true
+	e := startEnsemble(t, options)
+	client := newClient(t, e, as(user("sidekeeper", "secret")), func(c *Config) { c.FollowServers = true })
+	given := client.config.Servers
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for overdue := within(t, 20*time.Second); ; {
+		first, _, _ := client.servers.current()
+		if len(first) == 3 && !slices.ContainsFunc(first, func(each string) bool { return slices.Contains(given, each) }) {
+			break
+		}
+		select {
+		case <-ticker.C:
+		case <-overdue.Done():
+			t.Fatalf("%v are used still", first)
+		}
+	}
+	openSession(t, client).Close(t.Context())
 }
 
 func TestAServerThatTakesPartInNoSASLIsNotTrusted(t *testing.T) {
