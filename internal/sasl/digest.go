@@ -32,7 +32,7 @@ func (d digest) String() string                      { return DigestMD5 + " as "
 func (d digest) Ready(context.Context, string) error { return nil }
 func (d digest) Refused(string)                      {}
 
-func (d digest) Keep(ctx context.Context, _ func(string, error)) { <-ctx.Done() }
+func (d digest) Keep(ctx context.Context, _ func(string) bool, _ func(string, error)) { <-ctx.Done() }
 
 func (d digest) Begin(string) (Exchange, error) {
 	nonce := make([]byte, 24)

@@ -42,42 +42,37 @@ type ticket struct {
 // who is the client as KDCs write it.
 func (t ticket) who() string { return t.client.PrincipalNameString() + "@" + t.realm }
 
-// fetch gets a ticket for a service: with the keytab and the settings as the files hold them now, or with the ticket that lies in the
-// credential cache now. It waits for KDCs as long as the library does: 5 s for each, twice.
-func (k Kerberos) fetch(service types.PrincipalName, realm string) (got ticket, err error) {
-	defer func() { err = orPanic(err, recover(), "the KDC's answer cannot be read") }()
-	settings, err := k.settings()
-	if err != nil {
-		return ticket{}, err
-	}
-	asker, grant, key, err := k.login(settings)
-	if err != nil {
-		return ticket{}, err
-	}
+// ask gets a ticket for a service by what a login has granted. It waits for KDCs as long as the library does: 5 s for each, twice.
+func (g grant) ask(settings *config.Config, service types.PrincipalName, realm string) (ticket, error) {
+	asker := client.NewWithKeytab(g.name.PrincipalNameString(), g.realm, keytab.New(), settings)
+	asker.Credentials.SetCName(g.name)
 	defer asker.Destroy()
-	own := asker.Credentials.Domain()
 	if realm == "" {
 		realm = settings.ResolveRealm(service.NameString[len(service.NameString)-1])
 	}
-	if realm != "" && realm != own { // which takes a ticket for the other realm first
+	granted, key := g.ticket, g.key
+	if realm != "" && realm != g.realm { // which takes a ticket for the other realm first
 		other := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
-		_, answer, err := asker.TGSREQGenerateAndExchange(other, own, grant, key, false)
+		_, answer, err := asker.TGSREQGenerateAndExchange(other, g.realm, granted, key, false)
 		if err != nil {
 			return ticket{}, unreached(err)
 		}
-		grant, key = answer.Ticket, answer.DecryptedEncPart.Key
+		granted, key = answer.Ticket, answer.DecryptedEncPart.Key
 	} else {
-		realm = own
+		realm = g.realm
 	}
-	_, answer, err := asker.TGSREQGenerateAndExchange(service, realm, grant, key, false)
+	_, answer, err := asker.TGSREQGenerateAndExchange(service, realm, granted, key, false)
 	if err != nil {
 		return ticket{}, unreached(err)
 	}
-	granted := answer.DecryptedEncPart
-	if !isAES(granted.Key.KeyType) {
-		return ticket{}, fmt.Errorf("the ticket's key has the encryption type %d: only AES is supported", granted.Key.KeyType)
+	got := answer.DecryptedEncPart
+	switch {
+	case !isAES(got.Key.KeyType):
+		return ticket{}, fmt.Errorf("the ticket's key has the encryption type %d: only AES is supported", got.Key.KeyType)
+	case !time.Now().Before(got.EndTime):
+		return ticket{}, fmt.Errorf("the KDC's new ticket ran out at %s by this machine's clock", got.EndTime.Format(time.RFC3339))
 	}
-	return ticket{answer.Ticket, granted.Key, asker.Credentials.CName(), own, granted.EndTime}, nil
+	return ticket{answer.Ticket, got.Key, asker.Credentials.CName(), g.realm, got.EndTime}, nil
 }
 
 // unreached wraps an error of the library with ErrUnreached if no KDC has answered.
@@ -117,30 +112,33 @@ func (k Kerberos) settings() (*config.Config, error) {
 	return settings, nil
 }
 
-// login gets the ticket with which others are asked for.
-func (k Kerberos) login(settings *config.Config) (*client.Client, messages.Ticket, types.EncryptionKey, error) {
-	if k.Keytab == "" {
-		return k.takeCached(settings)
-	}
-	none := messages.Ticket{}
+// login asks a KDC for the ticket with which others are asked for.
+func (k Kerberos) login(settings *config.Config) (grant, error) {
 	keys, err := k.keys()
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, err
+		return grant{}, unasked{err}
 	}
 	name, realm, err := k.principal(settings)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, err
+		return grant{}, unasked{err}
+	}
+	if !settings.LibDefaults.DNSLookupKDC { // or the library asks DNS
+		if _, _, err := settings.GetKDCs(realm, true); err != nil {
+			return grant{}, unasked{fmt.Errorf("the settings of Kerberos name no KDC, and dns_lookup_kdc is false: %w", err)}
+		}
 	}
 	asker := client.NewWithKeytab(name.PrincipalNameString(), realm, keys, settings, client.DisablePAFXFAST(true))
+	defer asker.Destroy()
 	request, err := messages.NewASReqForTGT(realm, settings, name)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, err
+		return grant{}, err
 	}
 	answer, err := asker.ASExchange(realm, request, 0)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("login as %s@%s: %w", name.PrincipalNameString(), realm, unreached(err))
+		return grant{}, fmt.Errorf("login as %s@%s: %w", name.PrincipalNameString(), realm, unreached(err))
 	}
-	return asker, answer.Ticket, answer.DecryptedEncPart.Key, nil
+	granted := answer.DecryptedEncPart
+	return grant{asker.Credentials.CName(), asker.Credentials.Domain(), answer.Ticket, granted.Key, time.Now(), granted.EndTime}, nil
 }
 
 // keys are those of the keytab.
@@ -188,15 +186,14 @@ func (k Kerberos) principal(settings *config.Config) (name types.PrincipalName, 
 }
 
 // takeCached takes the ticket that kinit has put into the credential cache.
-func (k Kerberos) takeCached(settings *config.Config) (*client.Client, messages.Ticket, types.EncryptionKey, error) {
-	none := messages.Ticket{}
-	path, err := cachePath()
+func (k Kerberos) takeCached(settings *config.Config) (grant, error) {
+	path, err := CachePath()
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, err
+		return grant{}, err
 	}
 	cache, err := readCache(path)
 	if err != nil {
-		return nil, none, types.EncryptionKey{}, err
+		return grant{}, err
 	}
 	realm, is := cache.GetClientRealm(), cache.GetClientPrincipalName().PrincipalNameString()
 	if k.Principal != "" {
@@ -205,23 +202,22 @@ func (k Kerberos) takeCached(settings *config.Config) (*client.Client, messages.
 			err = fmt.Errorf("the ticket in %s is %s@%s's, not %s@%s's", path, is, realm, name.PrincipalNameString(), of)
 		}
 		if err != nil {
-			return nil, none, types.EncryptionKey{}, err
+			return grant{}, err
 		}
 	}
-	grant, found := cache.GetEntry(types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}})
+	entry, found := cache.GetEntry(types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}})
 	switch {
 	case !found:
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("no ticket of %s@%s in %s is for its realm: get one with kinit", is, realm, path)
-	case !time.Now().Before(grant.EndTime):
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("the ticket of %s@%s in %s ran out at %s: get one with kinit",
-			is, realm, path, grant.EndTime.Format(time.RFC3339))
+		return grant{}, fmt.Errorf("no ticket of %s@%s in %s is for its realm: get one with kinit", is, realm, path)
+	case !time.Now().Before(entry.EndTime):
+		return grant{}, fmt.Errorf("the ticket of %s@%s in %s ran out at %s: get one with kinit",
+			is, realm, path, entry.EndTime.Format(time.RFC3339))
 	}
 	var granted messages.Ticket
-	if err := granted.Unmarshal(grant.Ticket); err != nil {
-		return nil, none, types.EncryptionKey{}, fmt.Errorf("%s: %w", path, err)
+	if err := granted.Unmarshal(entry.Ticket); err != nil {
+		return grant{}, fmt.Errorf("%s: %w", path, err)
 	}
-	asker, err := client.NewFromCCache(cache, settings)
-	return asker, granted, grant.Key, err
+	return grant{cache.GetClientPrincipalName(), realm, granted, entry.Key, time.Now(), entry.EndTime}, nil
 }
 
 func readCache(path string) (cache *credentials.CCache, err error) {
@@ -237,8 +233,8 @@ func readCache(path string) (cache *credentials.CCache, err error) {
 	return cache, nil
 }
 
-// cachePath is where kinit puts tickets.
-func cachePath() (string, error) {
+// CachePath is where kinit puts tickets.
+func CachePath() (string, error) {
 	const variable = "KRB5CCNAME"
 	name := os.Getenv(variable)
 	if name == "" {

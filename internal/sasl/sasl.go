@@ -28,8 +28,9 @@ type Identity interface {
 	Begin(host string) (Exchange, error)
 	// Refused takes in that the server at this host has refused the client.
 	Refused(host string)
-	// Keep gets new tickets before the old ones run out, until ctx ends. It calls failed when there is none to be had for a host.
-	Keep(ctx context.Context, failed func(host string, err error))
+	// Keep gets new tickets before the old ones run out, until ctx ends. It calls failed when there is none to be had for a host. It forgets a
+	// host that is not needed, a day after the last exchange with it.
+	Keep(ctx context.Context, needed func(host string) bool, failed func(host string, err error))
 }
 
 // An Exchange is one conversation that proves both sides.

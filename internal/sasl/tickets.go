@@ -2,7 +2,9 @@ package sasl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -12,31 +14,48 @@ import (
 )
 
 const (
-	renewedAt = 0.8             // of a ticket's life, it is time for the next one
-	freshFor  = 5 * time.Second // for so long a refusal is not taken for the ticket's fault
-	retriedIn = time.Second     // after so long a KDC that has refused is asked again, at the soonest,
-	retryMost = time.Minute     // and at the latest
+	renewedFrom, renewedTo = 0.7, 0.8        // of a ticket's life, between which it is time for the next one
+	freshFor               = 5 * time.Second // for so long a refusal is not taken for the ticket's fault
+	forgottenIn            = 24 * time.Hour  // the ticket for a host that no server has any more
+	looksAgain             = time.Minute     // how often it is looked which tickets are due, at the least
+)
+
+// The pause between two attempts to get a ticket doubles with jitter, from the first of these to one of the others.
+const (
+	retriedIn    = time.Second
+	retryUnasked = time.Second     // if no KDC is asked
+	retryUnheard = 5 * time.Second // if none answers
+	retryMost    = time.Minute     // if one refuses, or its tickets are of no use
 )
 
 // kerberos is an Identity that keeps one ticket for each server.
 type kerberos struct {
 	Kerberos
 
+	fetch  func(service types.PrincipalName, realm string) (ticket, error)
+	grants grants
+
 	mu      sync.Mutex
 	who     string           // the client as the newest ticket names it; empty before the first
 	tickets map[string]*kept // by the server's host
-	changed chan struct{}    // gets something when a ticket has come
+	changed chan struct{}    // gets something when a ticket has come, or is due sooner
 }
 
 // kept is the newest ticket for one service, and what becomes of the next one.
 type kept struct {
 	service types.PrincipalName
-	realm   string // of the service; empty if the settings of Kerberos say which
+	realm   string    // of the service; empty if the settings of Kerberos say which
+	asked   time.Time // when a connection needed the ticket last
+
 	ticket  ticket
-	got     time.Time // zero before the first, and when it is to be replaced
-	fetched chan struct{}
-	err     error // of the newest attempt to get one
-	tried   time.Time
+	got     time.Time // zero before the first
+	renew   time.Time // when the next one is due, as long as this one serves
+	refused bool      // a server has refused it
+
+	fetched chan struct{} // the next one is asked for
+	err     error         // of the newest attempt to get one
+	useless int           // attempts in a row that brought none, or one that a server has refused
+	again   time.Time     // when the next one is due, if there is none that serves
 }
 
 // NewKerberos makes the identity of a principal. An error says which file cannot be used. Whether there is a ticket to be had is found out
@@ -51,7 +70,9 @@ func NewKerberos(options Kerberos) (Identity, error) {
 			return nil, err
 		}
 	}
-	return &kerberos{Kerberos: options, tickets: make(map[string]*kept), changed: make(chan struct{}, 1)}, nil
+	k := &kerberos{Kerberos: options, tickets: make(map[string]*kept), changed: make(chan struct{}, 1)}
+	k.fetch = k.fetchByLogin
+	return k, nil
 }
 
 func (k *kerberos) Mechanism() string { return GSSAPI }
@@ -95,16 +116,12 @@ func (k *kerberos) want(host string) (wanted *kept, fetched <-chan struct{}) {
 		k.tickets[host] = held
 	}
 	now := time.Now()
-	valid := !held.got.IsZero() && now.Before(held.ticket.ends)
-	due := held.due()
-	if !valid { // it is wanted now
-		due = held.tried.Add(retriedIn)
-	}
-	if held.fetched == nil && (!now.Before(due) || !valid && held.err == nil) {
+	held.asked = now
+	if held.fetched == nil && !now.Before(held.due(now)) {
 		k.begin(held, now)
 	}
 	switch {
-	case valid:
+	case held.valid(now):
 		return nil, nil
 	case held.fetched == nil: // it was refused a moment ago
 		return held, closed
@@ -115,21 +132,26 @@ func (k *kerberos) want(host string) (wanted *kept, fetched <-chan struct{}) {
 // closed is a channel that is.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// due is when the next ticket is to be asked for, though no connection needs it yet: when the present one has lived for most of its life,
-// and then at intervals.
-func (h *kept) due() time.Time {
-	life := h.ticket.ends.Sub(h.got)
-	due := h.got.Add(time.Duration(float64(life) * renewedAt))
-	if again := h.tried.Add(min(max(life/20, retriedIn), retryMost)); h.err != nil && again.After(due) {
-		return again
+func (h *kept) valid(now time.Time) bool { return !h.got.IsZero() && now.Before(h.ticket.ends) }
+
+// serves says whether a ticket is needed only because the present one will run out.
+func (h *kept) serves(now time.Time) bool { return h.valid(now) && !h.refused && h.err == nil }
+
+// due is when the next ticket is to be asked for.
+func (h *kept) due(now time.Time) time.Time {
+	if h.serves(now) {
+		return h.renew
 	}
-	return due
+	return h.again
 }
 
 // begin has a ticket fetched beside its caller, since the library waits for KDCs as long as it likes. The lock is held.
 func (k *kerberos) begin(held *kept, now time.Time) {
+	if held.serves(now) {
+		held.useless = 0
+	}
 	done := make(chan struct{})
-	held.fetched, held.tried = done, now
+	held.fetched = done
 	go func() {
 		got, err := k.fetch(held.service, held.realm)
 		k.mu.Lock()
@@ -137,16 +159,56 @@ func (k *kerberos) begin(held *kept, now time.Time) {
 		if err == nil && k.who != "" && got.who() != k.who {
 			err = fmt.Errorf("the ticket is %s's, and the sidecar is %s: start it again", got.who(), k.who)
 		}
-		if held.err = err; err == nil {
-			held.ticket, held.got, k.who = got, time.Now(), got.who()
+		if err == nil {
+			k.who = got.who()
+			held.take(got, time.Now())
+		} else {
+			held.fail(err, time.Now())
 		}
 		held.fetched = nil
 		close(done)
-		select {
-		case k.changed <- struct{}{}:
-		default:
-		}
+		k.tell()
 	}()
+}
+
+// tell has Keep look again. The lock is held.
+func (k *kerberos) tell() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// take replaces the ticket by a new one. The lock is held.
+func (h *kept) take(got ticket, now time.Time) {
+	if h.err != nil {
+		h.useless = 0
+	}
+	at := renewedFrom + (renewedTo-renewedFrom)*rand.Float64() //nolint:gosec // so that not all tickets are due at once
+	h.ticket, h.got, h.refused, h.err = got, now, false, nil
+	h.renew = now.Add(time.Duration(float64(got.ends.Sub(now)) * at))
+	h.again = now
+}
+
+// fail notes that no new ticket was to be had. The old one is used for as long as it lasts. The lock is held.
+func (h *kept) fail(err error, now time.Time) {
+	h.useless++
+	h.err, h.again = err, now.Add(pauseAfter(err, h.useless))
+	if login, failed := errors.AsType[failedLogin](err); failed {
+		h.again = login.until // which other tickets wait for, too
+	}
+}
+
+// pauseAfter is for how long a KDC is left alone after so many useless attempts in a row.
+func pauseAfter(err error, times int) time.Duration {
+	most := retryMost
+	if _, local := errors.AsType[unasked](err); local {
+		most = retryUnasked
+	} else if errors.Is(err, ErrUnreached) {
+		most = retryUnheard
+	}
+	pause := min(retriedIn<<min(times-1, 10), most)
+	return pause/2 + rand.N(pause/2) //nolint:gosec // jitter is no secret
 }
 
 // failure says why there is no ticket; nil if there is one.
@@ -163,24 +225,34 @@ func (k *kerberos) Begin(host string) (Exchange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	held := k.tickets[host]
-	if held == nil || held.got.IsZero() || !time.Now().Before(held.ticket.ends) {
+	if held == nil || !held.valid(time.Now()) {
 		return nil, fmt.Errorf("no ticket for the server at %s", host)
 	}
 	return guarded(&gssExchange{ticket: held.ticket}), nil
 }
 
-// Refused has the ticket replaced, unless it is new: the server's key may be another one by now.
+// Refused has the ticket replaced, unless it is new: the server's key may be another one by now. The ticket is used until the new one has come:
+// other servers may bear it, and a KDC may not answer.
 func (k *kerberos) Refused(host string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if held := k.tickets[host]; held != nil && time.Since(held.got) > freshFor {
-		held.got, held.err = time.Time{}, nil
+	held, now := k.tickets[host], time.Now()
+	if held == nil || held.refused || held.fetched != nil || !held.serves(now) || now.Sub(held.got) <= freshFor {
+		return
+	}
+	held.refused = true
+	held.useless++
+	held.again = held.got.Add(pauseAfter(nil, held.useless))
+	if now.Before(held.again) {
+		k.tell()
+	} else {
+		k.begin(held, now)
 	}
 }
 
-func (k *kerberos) Keep(ctx context.Context, failed func(host string, err error)) {
+func (k *kerberos) Keep(ctx context.Context, needed func(host string) bool, failed func(host string, err error)) {
 	for ctx.Err() == nil {
-		pause, failures := k.renew()
+		pause, failures := k.renew(needed)
 		for host, err := range failures {
 			failed(host, err)
 		}
@@ -194,21 +266,28 @@ func (k *kerberos) Keep(ctx context.Context, failed func(host string, err error)
 	}
 }
 
-// renew begins to fetch all tickets that are due, and returns for how long none is, and which were not to be had.
-func (k *kerberos) renew() (pause time.Duration, failures map[string]error) {
+// renew begins to fetch all tickets that are due, and returns for how long none is, and which were not to be had. It forgets those that are
+// not needed any more.
+func (k *kerberos) renew(needed func(host string) bool) (pause time.Duration, failures map[string]error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pause, failures = retryMost, make(map[string]error)
+	pause, failures = looksAgain, make(map[string]error)
 	now := time.Now()
 	for host, held := range k.tickets {
-		if held.fetched != nil || held.got.IsZero() { // the next connection has one fetched
+		switch {
+		case held.fetched != nil:
+			continue
+		case now.Sub(held.asked) > forgottenIn && !needed(host):
+			delete(k.tickets, host)
+			continue
+		case held.got.IsZero(): // the next connection has one fetched
 			continue
 		}
 		if held.err != nil {
 			failures[host] = fmt.Errorf("no new ticket for %s; the old one runs out at %s: %w",
 				held.service.PrincipalNameString(), held.ticket.ends.Format(time.RFC3339), held.err)
 		}
-		if due := held.due().Sub(now); due > 0 {
+		if due := held.due(now).Sub(now); due > 0 {
 			pause = min(pause, due)
 		} else {
 			k.begin(held, now)

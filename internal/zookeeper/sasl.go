@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -213,7 +214,16 @@ func (c *Client) unasked() {
 
 // keepSASL has the identity renew its tickets.
 func (c *Client) keepSASL(ctx context.Context) {
-	c.config.SASL.Keep(ctx, func(host string, err error) { c.tellSASL("ticket not renewed", host, err) })
+	c.config.SASL.Keep(ctx, c.isHost, func(host string, err error) { c.tellSASL("ticket not renewed", host, err) })
+}
+
+// isHost says whether one of the servers that are used has this host.
+func (c *Client) isHost(name string) bool {
+	first, rest, _ := c.servers.current()
+	return slices.ContainsFunc(slices.Concat(first, rest), func(server string) bool {
+		host, _, _ := net.SplitHostPort(server)
+		return host == name
+	})
 }
 
 // tellSASL has the log say what has failed towards a server, the same no more than once a minute.
