@@ -1,7 +1,9 @@
 package zookeeper
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -17,8 +19,11 @@ import (
 
 const zooKeeperHere = "zookeeper/127.0.0.1"
 
-// ticketLife is how long the sidecar's tickets last, unless kinit gets them: not long, so that they run out while a test runs.
-const ticketLife = 3 * time.Second
+// How long the sidecar's tickets last, unless kinit gets them: longer than a test runs, or not.
+const (
+	longLife  = time.Hour
+	shortLife = 3 * time.Second
+)
 
 // A kerberized ensemble is one server that demands Kerberos, with its KDC.
 type kerberized struct {
@@ -29,9 +34,9 @@ type kerberized struct {
 	own    string // of the sidecar
 }
 
-func startKerberized(t *testing.T) *kerberized {
+func startKerberized(t *testing.T, life time.Duration) *kerberized {
 	t.Helper()
-	k := &kerberized{center: kdc.Start(t, "ticket_lifetime = "+ticketLife.String(), "udp_preference_limit = 1")}
+	k := &kerberized{center: kdc.Start(t, fmt.Sprintf("ticket_lifetime = %ds", int(life.Seconds())), "udp_preference_limit = 1")}
 	k.keytab, k.own = k.center.Add(zooKeeperHere), k.center.Add("sidekeeper")
 	k.Ensemble = startEnsemble(t, demanding(1, k.center.ServerLogin(zooKeeperHere+"@"+kdc.Realm, k.keytab)...))
 	return k
@@ -51,7 +56,7 @@ func (k *kerberized) principal(t *testing.T, adjust ...func(*sasl.Kerberos)) sas
 }
 
 func TestKerberosProvesBothSides(t *testing.T) {
-	k := startKerberized(t)
+	k := startKerberized(t, longLife)
 	client := newClient(t, k.Ensemble, as(k.principal(t)))
 	workUnderSASL(t, k.Ensemble, client, "sidekeeper@"+kdc.Realm)
 	want := Demand{Authentication: true, Mechanism: sasl.GSSAPI, Given: sasl.GSSAPI, As: "GSSAPI as sidekeeper@" + kdc.Realm}
@@ -119,17 +124,25 @@ func refuseUnproved(t *testing.T, k *kerberized) {
 	refusals.Wait()
 }
 
-// changeServerKey gives the server a new key: the ticket for the old one is replaced.
+// changeServerKey gives the server a new key. A ticket for the old one would last for long, and is replaced.
 func changeServerKey(t *testing.T, k *kerberized) {
+	who := k.principal(t)
+	client := newClient(t, k.Ensemble, as(who))
+	openSession(t, client).Close(t.Context())
+	old := ticketIn(t, who)
 	renewed := k.center.Add(zooKeeperHere)
-	client := newClient(t, k.Ensemble, as(k.principal(t)))
-	if _, err := client.Open(t.Context(), 0); !errors.Is(err, errSASLRefused) {
+	newcomer := newClient(t, k.Ensemble, as(k.principal(t)))
+	if _, err := newcomer.Open(t.Context(), 0); !errors.Is(err, errSASLRefused) {
 		t.Errorf("a server that lacks its new key: %v", err)
+	}
+	openSession(t, client).Close(t.Context())
+	if !bytes.Equal(ticketIn(t, who), old) {
+		t.Error("the ticket is replaced before it is refused")
 	}
 	if err := os.Rename(renewed, k.keytab); err != nil { // it reads the file anew
 		t.Fatal(err)
 	}
-	for ctx := within(t, 20*time.Second); ; {
+	for ctx := within(t, 30*time.Second); ; { // the ticket is not blamed as long as it is new
 		s, err := client.Open(ctx, 0)
 		if err == nil {
 			s.Close(t.Context())
@@ -143,11 +156,13 @@ func changeServerKey(t *testing.T, k *kerberized) {
 
 // A ticket is renewed before it runs out. While that fails, sessions go on; those that lose their connection come back once a KDC answers.
 func TestATicketIsRenewedPastItsLife(t *testing.T) {
-	k := startKerberized(t)
+	k := startKerberized(t, shortLife)
 	who := k.principal(t)
 	s := openSession(t, newClient(t, k.Ensemble, as(who), func(c *Config) { c.SessionTimeout = 30 * time.Second }))
 	path := enqueue(t, s, "/sidekeeper/locks")
-	k.center.AwaitTickets(zooKeeperHere, 3) // each is asked for after most of the life of the one before
+	for range 2 { // each is asked for after most of the life of the one before
+		awaitOtherTicket(t, who)
+	}
 	k.center.Freeze()
 	k.Server(1).ClientLink().Reset()
 	if err := s.flush(t.Context()); err != nil {
@@ -167,7 +182,7 @@ func TestATicketIsRenewedPastItsLife(t *testing.T) {
 
 // The files are read at each login.
 func TestFilesOfKerberosMayBeReplaced(t *testing.T) {
-	k := startKerberized(t)
+	k := startKerberized(t, shortLife)
 	again := func() error { return k.principal(t).Ready(within(t, 10*time.Second), "127.0.0.1") }
 	renewed := k.center.Add("sidekeeper") // which changes the key
 	if err := again(); err == nil || !strings.Contains(err.Error(), "login as sidekeeper@"+kdc.Realm) {
@@ -201,6 +216,36 @@ func TestFilesOfKerberosMayBeReplaced(t *testing.T) {
 			t.Errorf("KRB5CCNAME=%s: %v", variable, err)
 		}
 	}
+}
+
+// awaitOtherTicket waits until the identity has another ticket than now.
+func awaitOtherTicket(t *testing.T, who sasl.Identity) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	first := ticketIn(t, who)
+	for overdue := within(t, 20*time.Second); bytes.Equal(ticketIn(t, who), first); {
+		select {
+		case <-ticker.C:
+		case <-overdue.Done():
+			t.Fatal("the ticket is not renewed")
+		}
+	}
+}
+
+// ticketIn is the beginning of a request with the ticket that the identity has now. What differs between two requests with one ticket stands
+// behind the ticket.
+func ticketIn(t *testing.T, who sasl.Identity) []byte {
+	t.Helper()
+	exchange, err := who.Begin("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, _, err := exchange.Next(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request[:len(request)/2]
 }
 
 // awaitUnready waits until the last ticket has run out, and returns why there is no other.
