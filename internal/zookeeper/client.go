@@ -68,7 +68,7 @@ func New(config Config) (*Client, error) {
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
-		saslState:     saslState{told: make(map[string]saslReport)},
+		saslState:     saslState{told: make(map[saslReport]time.Time)},
 		companies:     newCompanies(),
 	}
 	c.silentServers = newSilentServers(c.servers)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -35,14 +36,22 @@ const saslTold = time.Minute
 // A saslState is what has become of the newest attempts to authenticate.
 type saslState struct {
 	mu   sync.Mutex
-	err  error                 // what calls fail with after the newest one; nil after one that succeeded, or did not begin
-	told map[string]saslReport // by server
+	err  error // what calls fail with after the newest one; nil after one that succeeded, or did not begin
+	told map[saslReport]time.Time
 }
 
-// A saslReport is what the log was told last of a server, and when.
-type saslReport struct {
-	text string
-	at   time.Time
+// A saslReport is what the log is told of a server once in a while.
+type saslReport struct{ what, server, failure string }
+
+// failureOf is what two failures have in common that are told as one: texts may hold ports, which differ from one connection to the next.
+func failureOf(err error) string {
+	if errors.Is(err, sasl.ErrUnreached) {
+		return sasl.ErrUnreached.Error()
+	}
+	if broken, is := errors.AsType[*net.OpError](err); is {
+		return broken.Op + ": " + broken.Err.Error()
+	}
+	return err.Error()
 }
 
 // authenticate has both sides proved who they are over the session's new connection, which it closes if that fails. It waits: the library has
@@ -186,7 +195,7 @@ func (c *Client) authenticated(address string) {
 	c.saslState.mu.Lock()
 	before := c.saslState.err
 	c.saslState.err = nil
-	delete(c.saslState.told, address)
+	maps.DeleteFunc(c.saslState.told, func(told saslReport, _ time.Time) bool { return told.server == address })
 	c.saslState.mu.Unlock()
 	if before != nil {
 		c.config.Log.Info("authenticated with the ensemble", zap.String("server", address), zap.Stringer("identity", c.config.SASL))
@@ -226,16 +235,17 @@ func (c *Client) isHost(name string) bool {
 	})
 }
 
-// tellSASL has the log say what has failed towards a server, the same no more than once a minute.
+// tellSASL has the log say what has failed towards a server, each kind of failure no more than once a minute.
 func (c *Client) tellSASL(what, server string, err error) {
+	report, now := saslReport{what, server, failureOf(err)}, time.Now()
 	c.saslState.mu.Lock()
-	last := c.saslState.told[server]
-	news := last.text != err.Error() || time.Since(last.at) >= saslTold
-	if news {
-		c.saslState.told[server] = saslReport{err.Error(), time.Now()}
+	maps.DeleteFunc(c.saslState.told, func(_ saslReport, at time.Time) bool { return now.Sub(at) >= saslTold })
+	_, told := c.saslState.told[report]
+	if !told {
+		c.saslState.told[report] = now
 	}
 	c.saslState.mu.Unlock()
-	if news {
+	if !told {
 		c.config.Log.Warn(what, zap.String("server", server), zap.Stringer("identity", c.config.SASL), zap.Error(err))
 	}
 }
