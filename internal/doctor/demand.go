@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
@@ -29,7 +30,12 @@ func (e *examination) demands(ctx context.Context, err error) {
 // identities says who the servers take the sidecar for, by their rules: new nodes belong to that.
 func (e *examination) identities(ctx context.Context) {
 	known, err := e.ensemble.WhoAmI(ctx)
-	if err == nil { // servers before 3.7 do not tell
+	switch bySASL := func(identity string) bool { return strings.HasPrefix(identity, "sasl:") }; {
+	case err != nil: // servers before 3.7 do not tell
+	case e.SASL && !slices.ContainsFunc(known, bySASL):
+		e.findf(Problem, "ensemble", "see the servers' logs, and remove allowSaslFailedClients=true there",
+			"knows the sidecar as %s, and not by SASL", strings.Join(known, ", "))
+	default:
 		e.findf(Note, "ensemble", "", "knows the sidecar as %s", strings.Join(known, ", "))
 	}
 }
@@ -42,7 +48,8 @@ func (e *examination) demand(server string, demand zookeeper.Demand) {
 	}
 	switch {
 	case demand.Given != "" && demand.Mechanism == "":
-		e.findf(Problem, server, "give its JAAS configuration a section Server; DIGEST-MD5 also takes zookeeper.fips-mode=false since 3.9",
+		e.findf(Problem, server, "give its JAAS configuration a section Server; DIGEST-MD5 also takes zookeeper.fips-mode=false since 3.9; "+
+			"allowSaslFailedClients=true hides a mechanism from the doctor",
 			"takes part in no SASL, and the sidecar gives %s", demand.As)
 	case demand.Given != "" && demand.Given != demand.Mechanism:
 		e.findf(Problem, flag, "choose the mechanism of the servers", "%s takes part in %s, and the sidecar gives %s",

@@ -18,12 +18,13 @@ type demanding struct {
 
 	demand  zookeeper.Demand
 	refuses bool
+	known   []string // who the sidecar is
 }
 
 func (d demanding) Demand(context.Context, string) (zookeeper.Demand, error) { return d.demand, nil }
 
 func (d demanding) WhoAmI(context.Context) ([]string, error) {
-	return []string{"ip:127.0.0.1", "sasl:app"}, nil
+	return d.known, nil
 }
 
 func (d demanding) Get(ctx context.Context, path string) (recipes.Node, error) {
@@ -74,7 +75,7 @@ func TestWhatServersDemandIsComparedWithWhatIsGiven(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t)
 			p.SASL = c.demand.Given != ""
-			findings, err := doctor.Preflight(t.Context(), demanding{p.client, c.demand, c.refuses}, p.Settings)
+			findings, err := doctor.Preflight(t.Context(), demanding{p.client, c.demand, c.refuses, []string{"ip:127.0.0.1", "sasl:app"}}, p.Settings)
 			if (err != nil) != c.refuses {
 				t.Error(err)
 			}
@@ -89,5 +90,18 @@ func TestWhatServersDemandIsComparedWithWhatIsGiven(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// A server with allowSaslFailedClients=true does not tell the sidecar that it refuses it.
+func TestASidecarThatIsNotKnownBySASLIsAProblem(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.SASL = true
+	who := zookeeper.Demand{Mechanism: "GSSAPI", Given: "GSSAPI", As: "GSSAPI as app@EXAMPLE.TEST"}
+	findings, err := doctor.Preflight(t.Context(), demanding{p.client, who, false, []string{"ip:127.0.0.1"}}, p.Settings)
+	want := "knows the sidecar as ip:127.0.0.1, and not by SASL"
+	if err != nil || !slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.Problem && f.Text == want }) {
+		t.Errorf("%v, %v", findings, err)
 	}
 }

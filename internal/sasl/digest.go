@@ -66,7 +66,7 @@ func (e *digestExchange) Next(answer []byte) (token []byte, done bool, err error
 // respond answers the server's challenge.
 func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
 	if len(challenge) == 0 {
-		return nil, errNothing
+		return nil, ErrNothing
 	}
 	var err error
 	if e.challenge, err = directives(string(challenge)); err != nil {
@@ -88,6 +88,9 @@ func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
 
 // verify has the server show that it knows the password, too.
 func (e *digestExchange) verify(answer []byte) error {
+	if len(answer) == 0 {
+		return ErrNothing
+	}
 	told, err := directives(string(answer))
 	if err != nil || subtle.ConstantTimeCompare([]byte(told["rspauth"]), []byte(e.proof(":"))) != 1 {
 		return fmt.Errorf("%w: it does not know the password", errUnproved)

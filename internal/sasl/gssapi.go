@@ -37,7 +37,9 @@ func (e *gssExchange) Next(answer []byte) (token []byte, done bool, err error) {
 		token, err = []byte{}, e.prove(answer)
 	case 3:
 		token, err = e.choose(answer)
-	default: // the server has taken the choice
+	default:
+		// The server has taken the choice, and is proved already. Java's answers no token to it. One with allowSaslFailedClients=true answers
+		// the same where it refuses the choice; it then knows the client as nobody, who can use none of the client's nodes.
 		return nil, true, nil
 	}
 	return token, false, err
@@ -124,7 +126,7 @@ func (e *gssExchange) prove(answer []byte) error {
 func kerberosMessage(token []byte) (kind [2]byte, message []byte, err error) {
 	const application = 0x60 // and constructed
 	if len(token) == 0 {
-		return kind, nil, errNothing
+		return kind, nil, ErrNothing
 	}
 	malformed := errors.New("the server's token is none of Kerberos")
 	if len(token) < 2 || token[0] != application {
@@ -181,7 +183,7 @@ func (e *gssExchange) choose(answer []byte) ([]byte, error) {
 // unwrap is what the server has wrapped, once its checksum is found right.
 func (e *gssExchange) unwrap(token []byte) ([]byte, error) {
 	if len(token) == 0 {
-		return nil, errNothing
+		return nil, ErrNothing
 	}
 	if len(token) > gssapi.HdrLen { // the rest may be rotated
 		head, rest := token[:gssapi.HdrLen], token[gssapi.HdrLen:]

@@ -182,7 +182,7 @@ func TestWhatTheServerOffersIsChecked(t *testing.T) {
 func TestAServerThatAnswersNothingIsNotProved(t *testing.T) {
 	t.Parallel()
 	e, _ := begun(t)
-	if _, _, err := e.Next(nil); !errors.Is(err, errNothing) {
+	if _, _, err := e.Next(nil); !errors.Is(err, ErrNothing) {
 		t.Error(err)
 	}
 }

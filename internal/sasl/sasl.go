@@ -43,8 +43,10 @@ type Exchange interface {
 // ErrUnreached wraps that no KDC answers: nothing is known of the ticket that was asked for.
 var ErrUnreached = errors.New("the KDC does not answer")
 
-// errNothing means that a server has answered nothing where its mechanism demands a token.
-var errNothing = errors.New("the server answered without a token")
+// ErrNothing means that a server has answered nothing where its mechanism demands a token. A server with allowSaslFailedClients=true answers a
+// token like this that it refuses, and one without SASL answers every token like this.
+var ErrNothing = errors.New("the server answered without a token: it takes part in no SASL, or refuses the client and hides it " +
+	"(allowSaslFailedClients)")
 
 // errUnproved wraps why a server is not proved to be the one that was meant.
 var errUnproved = errors.New("the server has not proved who it is")

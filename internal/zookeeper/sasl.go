@@ -129,6 +129,9 @@ func exchangeSASL(from io.Reader, to io.Writer, who sasl.Identity, address strin
 		token, done, err := exchange.Next(answer)
 		switch {
 		case err != nil:
+			if errors.Is(err, sasl.ErrNothing) {
+				who.Refused(host)
+			}
 			return refusal{err}
 		case done:
 			return nil

@@ -1,7 +1,10 @@
 package zookeeper
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,6 +200,49 @@ func endWithinSASL(t *testing.T, e *ensemble.Ensemble) {
 	}
 	if _, err := client.Get(t.Context(), "/"); !errors.Is(err, recipes.ErrUnreachable) {
 		t.Errorf("without servers: %v", err)
+	}
+}
+
+// A server may let clients in whose token it refuses: it answers that with no token, not with an error.
+func TestARefusalThatAServerHidesIsOneToSASL(t *testing.T) {
+	options := demanding(1, append(digestServers(t, "sidekeeper", "secret"), "-Dzookeeper.allowSaslFailedClients=true")...)
+	options.Config = options.Config[:1]
+	e := startEnsemble(t, options)
+	_, err := newClient(t, e, as(user("sidekeeper", "another"))).Open(t.Context(), 0)
+	if !errors.Is(err, recipes.ErrUnauthenticated) || !errors.Is(err, sasl.ErrNothing) {
+		t.Errorf("with another password: %v", err)
+	}
+	openSession(t, newClient(t, e, as(user("sidekeeper", "secret")))).Close(t.Context())
+}
+
+// A refused identity notes that a server has refused it.
+type refusedIdentity struct {
+	sasl.Identity
+
+	times int
+}
+
+func (r *refusedIdentity) Refused(string) { r.times++ }
+
+func TestARefusalOfSASLReachesTheIdentity(t *testing.T) {
+	t.Parallel()
+	answer := func(code int32, token ...byte) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(replyHead+len(token)))
+		b = binary.BigEndian.AppendUint32(b, saslXid)
+		b = binary.BigEndian.AppendUint64(b, 1)
+		return append(binary.BigEndian.AppendUint32(b, uint32(code)), token...)
+	}
+	none := []byte{255, 255, 255, 255}
+	for name, c := range map[string]struct {
+		answer []byte
+		times  int
+	}{
+		"code": {answer(codeAuthFailed), 1}, "no token": {answer(0, none...), 1}, "another code": {answer(codeThrottled), 0}, "none": {nil, 0},
+	} {
+		who := &refusedIdentity{Identity: user("sidekeeper", "secret")}
+		if err := exchangeSASL(bytes.NewReader(c.answer), io.Discard, who, "zk1:2181"); err == nil || who.times != c.times {
+			t.Errorf("%s: %v, told %d times", name, err, who.times)
+		}
 	}
 }
 
