@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -111,16 +112,17 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 }
 
 func (s *settings) forDoctor(flags doctorFlags) doctor.Settings {
+	secrets := s.sasl.secrets()
+	maps.Copy(secrets, map[string]string{
+		"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
+	})
 	return doctor.Settings{
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
 		Observers: s.ensemble.Observers, FollowServers: s.ensemble.FollowServers,
 		Credentials: s.authFile != "" || s.tlsCert != "", SASL: !s.sasl.uses(saslNone), Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
 		Directories: s.directories(), RecheckAfter: flags.recheckAfter, RememberedToken: flags.rememberedToken,
-		Secrets: map[string]string{
-			"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
-			"zookeeper-sasl-keytab": s.sasl.keytab, "zookeeper-sasl-password-file": s.sasl.passwordFile,
-		},
+		Secrets: secrets,
 	}
 }
 

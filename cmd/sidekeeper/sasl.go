@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -45,6 +46,7 @@ func (s *saslSettings) rules() []rule {
 		{"zookeeper-sasl-keytab", s.keytab, s.keytab == "" || s.principal != "", "needs --zookeeper-sasl-principal"},
 		{"zookeeper-sasl-principal", s.principal, s.principal == "" || sasl.IsPrincipal(s.principal), form},
 		{"zookeeper-sasl-service", s.service, sasl.IsPrincipal(s.service), form},
+		{"zookeeper-sasl-service", s.service, !strings.Contains(s.service, "_HOST"), "no host is called _HOST: NAME alone has each server's host added"},
 	}
 	for _, each := range []struct{ flag, value, unset string }{
 		{"zookeeper-sasl-principal", s.principal, ""},
@@ -70,6 +72,17 @@ func (s *saslSettings) identity(log *zap.Logger) (sasl.Identity, error) {
 		return s.digest(log)
 	}
 	return nil, nil
+}
+
+// secrets are the files that prove who the sidecar is, by flag without its dashes. Tickets of kinit are such, too.
+func (s *saslSettings) secrets() map[string]string {
+	files := map[string]string{"zookeeper-sasl-keytab": s.keytab, "zookeeper-sasl-password-file": s.passwordFile}
+	if s.uses(saslKerberos) && s.keytab == "" {
+		if path, err := sasl.CachePath(); err == nil { // or there is no ticket, which the ensemble's findings tell
+			files["zookeeper-sasl"] = path
+		}
+	}
+	return files
 }
 
 // A login is a user and a password.
@@ -109,7 +122,7 @@ func (s *saslSettings) keepLogin(log *zap.Logger) (*reload.Files[login], error) 
 func (s *saslSettings) parseLogin(content []byte) (login, error) {
 	line, more, _ := bytes.Cut(bytes.TrimRight(content, "\r\n"), []byte("\n"))
 	user, password, found := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(":"))
-	if !found || len(user) == 0 || len(more) > 0 {
+	if !found || len(user) == 0 || len(password) == 0 || len(more) > 0 {
 		return login{}, fmt.Errorf("%s: one line with user:password", s.passwordFile)
 	}
 	return login{string(user), string(password)}, nil

@@ -19,19 +19,22 @@ func TestSettingsOfSASLThatDoNotGoTogetherAreRefused(t *testing.T) {
 	replaceFile(t, folder+"/krb5.conf", "[libdefaults]\n\tdefault_realm = EXAMPLE.TEST\n")
 	replaceFile(t, folder+"/keytab", "no keytab")
 	replaceFile(t, folder+"/two", "a:b\nc:d\n")
+	replaceFile(t, folder+"/empty", "a:\n")
 	for args, want := range map[string]string{
-		"$=plain":                 `$ is "plain": must be one of none|gssapi|digest-md5`,
-		"$=digest-md5":            "$ digest-md5: needs $-password-file",
-		"$-password-file=/f":      "$-password-file /f: needs $ digest-md5",
-		"$-keytab=/f":             "$-keytab /f: needs $-principal",
-		"$-principal=a":           "$-principal a: needs $ gssapi",
-		"$-kerberos-config=/f":    "$-kerberos-config /f: needs $ gssapi",
-		"$-service=zk":            "$-service zk: needs $ gssapi",
-		"$=gssapi $-service=a/":   "$-service a/: a principal is NAME or NAME/HOST",
-		"$=gssapi $-principal=@R": "$-principal @R: a principal is NAME or NAME/HOST",
-		"$=gssapi $-kerberos-config=/no/such/file":                               "$ gssapi: open /no/such/file",
+		"$=plain":                                  `$ is "plain": must be one of none|gssapi|digest-md5`,
+		"$=digest-md5":                             "$ digest-md5: needs $-password-file",
+		"$-password-file=/f":                       "$-password-file /f: needs $ digest-md5",
+		"$-keytab=/f":                              "$-keytab /f: needs $-principal",
+		"$-principal=a":                            "$-principal a: needs $ gssapi",
+		"$-kerberos-config=/f":                     "$-kerberos-config /f: needs $ gssapi",
+		"$-service=zk":                             "$-service zk: needs $ gssapi",
+		"$=gssapi $-service=a/":                    "$-service a/: a principal is NAME or NAME/HOST",
+		"$=gssapi $-service=zookeeper/_HOST@R":     "$-service zookeeper/_HOST@R: no host is called _HOST",
+		"$=gssapi $-principal=@R":                  "$-principal @R: a principal is NAME or NAME/HOST",
+		"$=gssapi $-kerberos-config=/no/such/file": "$ gssapi: open /no/such/file",
 		"$=gssapi $-kerberos-config=F/krb5.conf $-principal=a $-keytab=/no/such": "$ gssapi: open /no/such: ",
 		"$=gssapi $-kerberos-config=F/krb5.conf $-principal=a $-keytab=F/keytab": "$ gssapi: F/keytab: ",
+		"$=digest-md5 $-password-file=F/empty":                                   "$-password-file: F/empty: one line with user:password",
 		"$=digest-md5 $-password-file=F/two":                                     "$-password-file: F/two: one line with user:password",
 	} {
 		names := strings.NewReplacer("$", "--zookeeper-sasl", "F/", folder+"/")
@@ -52,7 +55,7 @@ func TestThePasswordOfSASLMayChangeAndTheUserMayNot(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/login"
 	for content, want := range map[string]login{
-		"a:b\n": {"a", "b"}, "a:b:c": {"a", "b:c"}, "a:\r\n": {"a", ""}, "a": {}, ":b": {}, "": {}, "a:b\nc": {},
+		"a:b\n": {"a", "b"}, "a:b:c": {"a", "b:c"}, "a:\r\n": {}, "a": {}, ":b": {}, "": {}, "a:b\nc": {},
 	} {
 		s := saslSettings{passwordFile: file}
 		if got, err := s.parseLogin([]byte(content)); got != want || (err == nil) != (want != login{}) {
@@ -81,6 +84,23 @@ func TestThePasswordOfSASLMayChangeAndTheUserMayNot(t *testing.T) {
 		settled(each.content)
 		if got := kept.Newest(); got != each.want {
 			t.Errorf("%q: %v", each.content, got)
+		}
+	}
+}
+
+// The doctor warns if others can read them.
+func TestTicketsOfKinitAreSecrets(t *testing.T) {
+	const file = "/run/tickets"
+	t.Setenv("KRB5CCNAME", "FILE:"+file)
+	for args, want := range map[string]string{
+		"--zookeeper-sasl=gssapi": file, "--zookeeper-sasl=gssapi --zookeeper-sasl-keytab=/k --zookeeper-sasl-principal=a": "", "": "",
+	} {
+		var s settings
+		if err := s.flags().Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.forDoctor(doctorFlags{}).Secrets["zookeeper-sasl"]; got != want {
+			t.Errorf("%s: %q", args, got)
 		}
 	}
 }
