@@ -46,7 +46,7 @@ func (s *saslSettings) rules() []rule {
 		{"zookeeper-sasl-keytab", s.keytab, s.keytab == "" || s.principal != "", "needs --zookeeper-sasl-principal"},
 		{"zookeeper-sasl-principal", s.principal, s.principal == "" || sasl.IsPrincipal(s.principal), form},
 		{"zookeeper-sasl-service", s.service, sasl.IsPrincipal(s.service), form},
-		{"zookeeper-sasl-service", s.service, !strings.Contains(s.service, "_HOST"), "no host is called _HOST: NAME alone has each server's host added"},
+		{"zookeeper-sasl-service", s.service, !strings.Contains(s.service, "_HOST"), "instead of NAME/_HOST, give NAME"},
 	}
 	for _, each := range []struct{ flag, value, unset string }{
 		{"zookeeper-sasl-principal", s.principal, ""},

@@ -29,7 +29,7 @@ func TestSettingsOfSASLThatDoNotGoTogetherAreRefused(t *testing.T) {
 		"$-kerberos-config=/f":                     "$-kerberos-config /f: needs $ gssapi",
 		"$-service=zk":                             "$-service zk: needs $ gssapi",
 		"$=gssapi $-service=a/":                    "$-service a/: a principal is NAME or NAME/HOST",
-		"$=gssapi $-service=zookeeper/_HOST@R":     "$-service zookeeper/_HOST@R: no host is called _HOST",
+		"$=gssapi $-service=zookeeper/_HOST@R":     "$-service zookeeper/_HOST@R: instead of NAME/_HOST, give NAME",
 		"$=gssapi $-principal=@R":                  "$-principal @R: a principal is NAME or NAME/HOST",
 		"$=gssapi $-kerberos-config=/no/such/file": "$ gssapi: open /no/such/file",
 		"$=gssapi $-kerberos-config=F/krb5.conf $-principal=a $-keytab=/no/such": "$ gssapi: open /no/such: ",

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 var errKDC = errors.New("the KDC refuses")
@@ -68,11 +70,11 @@ func TestATicketThatAServerRefusesIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				kdc := &center{life: time.Hour, err: c.err}
 				k := withTickets(t, kdc, "zk1")
 				ends := k.tickets["zk1"].ticket.ends
-				time.Sleep(c.age)
+				<-time.After(c.age)
 				k.Refused("zk1")
 				if err := k.Ready(t.Context(), "zk1"); err != nil {
 					t.Error(err)
@@ -105,10 +107,10 @@ func TestWhenTicketsAreAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				kdc := &center{life: life, err: errKDC}
 				k := withTickets(t, kdc, "zk1")
-				time.Sleep(c.age)
+				<-time.After(c.age)
 				for range 2 { // the second time a KDC has just refused
 					if err := k.Ready(t.Context(), "zk1"); (err == nil) != c.good || !c.good && !errors.Is(err, errKDC) {
 						t.Error(err)
@@ -139,12 +141,12 @@ func TestAKDCIsLeftAloneLongerAndLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				const life = time.Minute
 				kdc := &center{life: life, err: c.err}
 				k := withTickets(t, kdc, "zk1")
 				k.keep(t, needed)
-				time.Sleep(time.Hour + life)
+				<-time.After(time.Hour + life)
 				if asked := kdc.asked.Load(); asked < c.least || asked > c.most {
 					t.Errorf("asked %d times, where %d to %d are right", asked, c.least, c.most)
 				}
@@ -153,12 +155,12 @@ func TestAKDCIsLeftAloneLongerAndLonger(t *testing.T) {
 	}
 	t.Run("a server refuses all tickets", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			kdc := &center{life: 100 * time.Hour}
 			k := withTickets(t, kdc, "zk1")
 			k.keep(t, needed)
 			for range 3600 {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				k.Refused("zk1")
 			}
 			if asked := kdc.asked.Load(); asked < 60 || asked > 150 {
@@ -178,15 +180,15 @@ func TestTicketsForHostsThatHaveLeftAreForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				k := withTickets(t, &center{life: time.Hour}, "zk1")
 				k.keep(t, c.needed)
-				time.Sleep(forgottenIn - time.Minute)
+				<-time.After(forgottenIn - time.Minute)
 				synctest.Wait()
 				k.mu.Lock()
 				early := len(k.tickets)
 				k.mu.Unlock()
-				time.Sleep(2 * time.Hour)
+				<-time.After(2 * time.Hour)
 				synctest.Wait()
 				k.mu.Lock()
 				defer k.mu.Unlock()
@@ -200,7 +202,7 @@ func TestTicketsForHostsThatHaveLeftAreForgotten(t *testing.T) {
 
 func TestTicketsThatCameAtOnceAreNotRenewedAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := withTickets(t, &center{life: time.Hour}, "zk1", "zk2", "zk3")
 		times := map[time.Time]bool{}
 		for _, held := range k.tickets {
@@ -218,7 +220,7 @@ func TestTicketsThatCameAtOnceAreNotRenewedAtOnce(t *testing.T) {
 // The tickets for all servers share a login, and that it has failed.
 func TestLoginsAreShared(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var shared grants
 		logins := 0
 		login := func(err error) func() (grant, error) {
@@ -235,13 +237,13 @@ func TestLoginsAreShared(t *testing.T) {
 		if logins != 1 {
 			t.Errorf("%d logins that failed", logins)
 		}
-		time.Sleep(retriedIn)
+		<-time.After(retriedIn)
 		for range 5 {
 			if _, err := shared.get(login(nil)); err != nil {
 				t.Error(err)
 			}
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		_, _ = shared.get(login(nil))
 		if logins != 3 {
 			t.Errorf("%d logins, where one failed, one was shared, and one grant is too old", logins)
@@ -251,7 +253,7 @@ func TestLoginsAreShared(t *testing.T) {
 
 func TestATicketThatCannotBeRenewedIsTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		k := withTickets(t, &center{life: time.Hour, err: errKDC}, "zk1")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -177,8 +177,7 @@ func stayPatient(t *testing.T, e *ensemble.Ensemble, client *Client) {
 	}
 }
 
-// endWithinSASL cuts connections while SASL is under way. That says nothing of who the sidecar is, and neither does the outage that follows, even
-// if a server has refused the sidecar before.
+// endWithinSASL cuts connections while SASL is under way. That says nothing of who the sidecar is. Neither does an outage behind a refusal.
 func endWithinSASL(t *testing.T, e *ensemble.Ensemble) {
 	password := atomic.Pointer[string]{}
 	password.Store(new("sécret"))

@@ -7,7 +7,6 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,18 +14,18 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/sidekeeper/sidekeeper/internal/sasl"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // resetOf is what a connection from this port ends with.
 func resetOf(port int) error {
-	return &net.OpError{
-		Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Addr: &net.TCPAddr{Port: 2181}, Err: os.NewSyscallError("read", syscall.ECONNRESET),
-	}
+	here, there := &net.TCPAddr{Port: port}, &net.TCPAddr{Port: 2181}
+	return &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
 func TestFailuresOfSASLAreToldByServerAndKind(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.WarnLevel)
 		c := &Client{
 			config:    Config{Log: zap.New(core), SASL: user("sidekeeper", "secret")},
@@ -47,7 +46,7 @@ func TestFailuresOfSASLAreToldByServerAndKind(t *testing.T) {
 		}
 		fail("zk1:2181", refusal{errSASLRefused}, 3)
 		fail("zk2:2181", refusal{errSASLRefused}, 4)
-		time.Sleep(saslTold)
+		<-time.After(saslTold)
 		fail("zk1:2181", refusal{errSASLRefused}, 5)
 		c.authenticated("zk1:2181")
 		fail("zk1:2181", refusal{errSASLRefused}, 6)

@@ -180,33 +180,6 @@ func (k *KDC) Login(principal, keytab string, life time.Duration) string {
 	return cache
 }
 
-// AwaitTickets returns once the KDC has issued so many tickets for a service.
-func (k *KDC) AwaitTickets(service string, count int) {
-	k.t.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for ends := time.After(time.Minute); ; {
-		log, err := os.ReadFile(filepath.Join(k.folder, "kdc.log"))
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		issued := 0
-		for line := range strings.Lines(string(log)) {
-			if strings.Contains(line, "TGS_REQ") && strings.Contains(line, "ISSUE") && strings.Contains(line, " for "+service+"@") {
-				issued++
-			}
-		}
-		if issued >= count {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ends:
-			k.t.Fatalf("%d of %d tickets:\n%s", issued, count, log)
-		}
-	}
-}
-
 func (k *KDC) run(program string, arguments ...string) {
 	k.t.Helper()
 	k.finish(k.command(program, arguments...))
