@@ -191,13 +191,16 @@ func (o Once) isOver(ctx context.Context, store Store, of Record) (bool, error) 
 		return false, nil
 	}
 	now, err := o.now(ctx, store)
-	return err == nil && now.After(of.ends()), err
+	return err == nil && of.isOverAt(now), err
 }
 
 // seemsOver says so of a record by the clock of this machine alone.
 func (r Record) seemsOver() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && time.Until(r.ends()) <= 0
 }
+
+// isOverAt says so by the clock of the ensemble alone.
+func (r Record) isOverAt(now time.Time) bool { return now.After(r.ends()) }
 
 func (r Record) ends() time.Time { return r.At.Add(r.Keep + recordTolerance) }
 

@@ -87,6 +87,19 @@ func (o Once) remove(ctx context.Context, store Store, of Record, under *Hold) e
 	return err
 }
 
+// removeOld removes a record whose time is over, under a hold of the lock that guards it. It reads the record again: before the hold, others
+// may have made another one with the same version.
+func (o Once) removeOld(ctx context.Context, store Store, of Record, now time.Time, under *Hold) error {
+	found, err := o.Get(ctx, store, of.Key)
+	switch {
+	case err != nil:
+		return err
+	case found.Token != of.Token || found.PerKey != of.PerKey || !found.seemsOver() || !found.isOverAt(now):
+		return &RecordError{ErrNoRecord, of}
+	}
+	return o.remove(ctx, store, found, under)
+}
+
 const (
 	// sweepEvery is how many new records are made for each look at others whose time is over.
 	sweepEvery = 16
@@ -137,10 +150,10 @@ func (o Once) Sweep(ctx context.Context, store Store, hold *Hold, about About) (
 		if err != nil {
 			return removed, err
 		}
-		if !now.After(of.ends()) {
+		if !of.isOverAt(now) {
 			continue
 		}
-		remove := func(under *Hold) error { return o.remove(ctx, store, *of, under) }
+		remove := func(under *Hold) error { return o.removeOld(ctx, store, *of, now, under) }
 		if guard := o.LockOf(of.Key, of.PerKey); guard.Path == hold.place.lock.Path {
 			err = remove(hold)
 		} else {

@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,7 +13,7 @@ import (
 )
 
 // An office is a random schedule of callers that want the same work done. Their sessions expire. Their readers lag, lose replies and send
-// late.
+// late. Sweepers remove records whose time is over.
 type office struct {
 	world
 	readers []*standin.Reader
@@ -21,33 +22,40 @@ type office struct {
 	counts map[*standin.Session]bool // of those that were told `begun` and have not finished
 	done   bool                      // a caller was told that SUCCEEDED is recorded
 	begun  int
+	swept  int // records
 }
 
 func TestOfOneKeyOneCallerAtATimeIsToldBegunAndNoneAfterItHasSucceeded(t *testing.T) {
-	begun, done := 0, 0
+	begun, done, swept := 0, 0, 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			inBubble(t, func(w world) {
 				o := &office{world: w, counts: map[*standin.Session]bool{}}
 				o.run(rand.New(rand.NewPCG(seed, 7)))
-				begun += o.begun
+				begun, swept = begun+o.begun, swept+o.swept
 				if o.done {
 					done++
 				}
 			})
 		})
 	}
-	if begun < int(*seeds)*3/2 || done < int(*seeds)/4 {
-		t.Errorf("begun %d times, and done %d times, in %d schedules", begun, done, *seeds)
+	if begun < int(*seeds)*3/2 || done < int(*seeds)/4 || swept < int(*seeds)/8 {
+		t.Errorf("begun %d times, done %d times and swept %d times in %d schedules", begun, done, swept, *seeds)
 	}
-	t.Logf("begun %d times, and done %d times", begun, done)
+	t.Logf("begun %d times, done %d times and swept %d times", begun, done, swept)
 }
 
 func (o *office) run(dice *rand.Rand) {
 	for range 3 {
 		o.readers = append(o.readers, o.NewReader())
 	}
-	var workers sync.WaitGroup
+	o.leavesAnOldRecord()
+	sweeping, stop := context.WithCancel(o.living)
+	var workers, sweepers sync.WaitGroup
+	for range 2 {
+		reader, seed := o.readers[dice.IntN(len(o.readers))], dice.Uint64()
+		sweepers.Go(func() { o.sweep(sweeping, reader, rand.New(rand.NewPCG(seed, 3))) })
+	}
 	for range 2 + dice.IntN(6) {
 		reader, seed := o.readers[dice.IntN(len(o.readers))], dice.Uint64()
 		workers.Go(func() { o.work(reader, rand.New(rand.NewPCG(seed, 1))) })
@@ -55,7 +63,34 @@ func (o *office) run(dice *rand.Rand) {
 	over := make(chan struct{})
 	go o.disturb(rand.New(rand.NewPCG(dice.Uint64(), 2)), over)
 	workers.Wait()
+	stop()
+	sweepers.Wait()
 	close(over)
+}
+
+// leavesAnOldRecord has the schedule begin with a record whose time is over.
+func (o *office) leavesAnOldRecord() {
+	old := o.holds(tonight)
+	old.begins()
+	old.finishes(recipes.Succeeded)
+	time.Sleep(keep + time.Minute)
+}
+
+// sweep removes records whose time is over, under a lock of its own, until ctx ends.
+func (o *office) sweep(ctx context.Context, reader *standin.Reader, dice *rand.Rand) {
+	session := reader.OpenSession(time.Hour)
+	defer session.Close(o.living)
+	elsewhere := nightly.LockOf(fmt.Sprint("sweeper-", dice.Uint64()), true)
+	_ = elsewhere.Do(o.living, session, reader, recipes.About{}, nil, func(hold *recipes.Hold) error {
+		for ctx.Err() == nil {
+			removed, _ := nightly.Sweep(o.living, reader, hold, recipes.About{})
+			o.mu.Lock()
+			o.swept += removed
+			o.mu.Unlock()
+			time.Sleep(upTo(dice, 100*time.Millisecond))
+		}
+		return nil
+	})
 }
 
 // disturb loses writes and replies, has writes wait on their way, and has readers lag.

@@ -340,6 +340,49 @@ func TestANameHasSoManyRecordsAndThoseWhoseTimeIsOverMakeRoom(t *testing.T) {
 	})
 }
 
+// The record is made anew while a sweep waits, with the version that the sweep has seen.
+func TestASweepRemovesNoRecordThatWasMadeAnew(t *testing.T) {
+	inBubble(t, func(w world) {
+		old := w.holds(tonight)
+		old.begins()
+		old.finishes(recipes.Succeeded)
+		time.Sleep(keep + time.Minute)
+		elsewhere := tonight
+		elsewhere.Key, elsewhere.PerKey = "elsewhere", true
+		late, other, arrives := w.holds(elsewhere), tonight, make(chan struct{})
+		other.Key, other.PerKey = "other", true
+		stalled := false
+		late.reader.Before(func(of standin.Operation) error {
+			if of.Name == "Commit" && !stalled {
+				stalled = true
+				<-arrives
+			}
+			return nil
+		})
+		sweep := func(a *attempt) int {
+			removed, err := nightly.Sweep(w.living, a.reader, a.hold, recipes.About{})
+			if err != nil {
+				t.Error(err)
+			}
+			return removed
+		}
+		answer := make(chan int, 1)
+		go func() { answer <- sweep(late) }()
+		synctest.Wait()
+		if removed := sweep(w.holds(other)); removed != 1 {
+			t.Errorf("the first sweep removes %d", removed)
+		}
+		fresh := w.holds(tonight)
+		w.told("anew", fresh.begins(), "begun 1")
+		w.told("finish", fresh.finishes(recipes.Succeeded), "ok")
+		close(arrives)
+		if removed := <-answer; removed != 0 {
+			t.Errorf("the late sweep removes %d", removed)
+		}
+		w.told("record", w.shown("tonight"), "SUCCEEDED 1 ann a note")
+	})
+}
+
 func TestARecordOfAnotherProgramIsNeitherBegunNorSwept(t *testing.T) {
 	inBubble(t, func(w world) {
 		store := w.NewReader()
