@@ -80,14 +80,15 @@ type recordForm struct {
 	Token    int64         `json:"token"`
 	Place    string        `json:"place"` // path of the place that was granted
 	PerKey   bool          `json:"per_key,omitempty"`
-	Keep     time.Duration `json:"keep_ns"` // after Finish
+	Keep     time.Duration `json:"keep_ns"`           // after Finish
+	Finished time.Time     `json:"finished,omitzero"` // by the clock of the machine that has recorded the outcome
 	Previous *Ended        `json:"previous,omitempty"`
 }
 
 // encode takes the room that Finish needs at once, so that no quota can refuse it later.
 func (f recordForm) encode() []byte {
 	full := f
-	full.Outcome, full.Note = Succeeded, strings.Repeat(`"`, MaxNote)
+	full.Outcome, full.Note, full.Finished = Succeeded, strings.Repeat(`"`, MaxNote), time.Unix(0, 0).UTC()
 	data := f.marshal()
 	return append(data, bytes.Repeat([]byte{' '}, len(full.marshal())-len(data))...)
 }
@@ -185,7 +186,7 @@ func (o Once) Done(ctx context.Context, store Store, key string) error {
 }
 
 // isOver says whether a record counts no more: the time is over that it is kept after Finish, by the clock of this machine and by that of the
-// ensemble. One that is wrong makes nothing end early.
+// ensemble. It began by the later of two clocks, too. So one clock that is wrong makes nothing end early.
 func (o Once) isOver(ctx context.Context, store Store, of Record) (bool, error) {
 	if !of.seemsOver() {
 		return false, nil
@@ -202,7 +203,13 @@ func (r Record) seemsOver() bool {
 // isOverAt says so by the clock of the ensemble alone.
 func (r Record) isOverAt(now time.Time) bool { return now.After(r.ends()) }
 
-func (r Record) ends() time.Time { return r.At.Add(r.Keep + recordTolerance) }
+func (r Record) ends() time.Time {
+	begins := r.At
+	if r.Finished.After(begins) {
+		begins = r.Finished
+	}
+	return begins.Add(r.Keep + recordTolerance)
+}
 
 // now is the time of the ensemble, later than all that was read before. Others may set the node at the same moment: what the answer tells is the
 // time of this very write.

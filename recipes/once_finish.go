@@ -12,7 +12,7 @@ import (
 // finished is the record with the outcome of its attempt. It has as many bytes as before.
 func (r Record) finished(outcome Outcome, note string) recordForm {
 	form := r.recordForm
-	form.Outcome, form.Note, form.At = outcome, note, time.Time{}
+	form.Outcome, form.Note, form.At, form.Finished = outcome, note, time.Time{}, time.Now().UTC().Truncate(time.Second)
 	return form
 }
 

@@ -288,6 +288,7 @@ func TestARecordIsKeptUntilBothClocksSayThatItsTimeIsOver(t *testing.T) {
 		done := func(store recipes.Store) string { return word(nightly.Done(w.living, store, "tonight")) }
 		w.told("the ensemble is ahead", done(skewed{w.NewReader(), 0, year}), "done")
 		w.told("the machine is ahead", done(skewed{w.NewReader(), -year, -year}), "done")
+		w.told("the ensemble was late at Finish", done(skewed{w.NewReader(), -year, 0}), "done")
 		time.Sleep(keep)
 		w.told("within the tolerance", done(w.NewReader()), "done")
 		time.Sleep(6 * time.Second)
