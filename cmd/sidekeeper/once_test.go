@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
@@ -54,16 +55,10 @@ func TestACommandSucceedsOnceForAKey(t *testing.T) {
 	w.begins("k/2", "--", "true").want(t, 64, `key is "k/2": one segment, without /`)
 }
 
-func TestACommandThatIsInterruptedHasFailedAndOneThatIsKilledIsLost(t *testing.T) {
+func TestACommandThatIsKilledIsLost(t *testing.T) {
 	t.Parallel()
 	w := worker{t, sidekeepertest.Start(t, sidekeepertest.Options{})}
-	interrupted := w.begins("k", "--", os.Args[0], "obey")
-	interrupted.wantLine(t, "ready")
-	interrupted.signal(syscall.SIGINT)
-	interrupted.want(t, 128+2)
-	if got := w.record("k"); got != "k failed 1 me exit code 130" {
-		t.Errorf("record of what was interrupted: %s", got)
-	}
+	w.begins("k", "--", os.Args[0], "environment").want(t, 3)
 	killed := w.begins("k", "--", os.Args[0], "obey")
 	killed.wantLine(t, "ready")
 	killed.signal(syscall.SIGKILL)
@@ -89,4 +84,59 @@ func TestACommandThatIsEndedForItsLockIsLost(t *testing.T) {
 	if got := w.record("k"); got != "k lost 1 me -" {
 		t.Errorf("record of what was lost: %s", got)
 	}
+}
+
+// lost expects that the newest attempt of a key is, and that it is not repeated where losses are not.
+func (w worker) lost(key string) {
+	w.t.Helper()
+	if got := w.record(key); got != key+" lost 1 me -" {
+		w.t.Errorf("record of what was lost: %s", got)
+	}
+	w.begins(key, "--on-loss", "skip", "--", "true").want(w.t, 75, "NOT_REPEATED")
+}
+
+func TestACommandThatDiesOfASignalThatItIsSentIsLost(t *testing.T) {
+	t.Parallel()
+	w := worker{t, sidekeepertest.Start(t, sidekeepertest.Options{})}
+	interrupted := w.begins("interrupted", "--", os.Args[0], "obey")
+	interrupted.wantLine(t, "ready")
+	interrupted.signal(syscall.SIGINT)
+	interrupted.want(t, 128+2)
+	w.lost("interrupted")
+
+	revoked := w.begins("revoked", "--", os.Args[0], "obey")
+	revoked.wantLine(t, "ready")
+	address := w.sidecar.Address()
+	if _, stderr, code := output(t, "--address", address, "--operator-address", address, "lock", "revoke", "nightly", "--reason", "x"); code != 0 {
+		t.Errorf("revoke ends with %d: %s", code, stderr)
+	}
+	revoked.want(t, 128+15)
+	w.lost("revoked")
+
+	handled := w.begins("handled", "--", "sh", "-c", `trap "exit 5" TERM; echo ready; sleep 600 & wait`)
+	handled.wantLine(t, "ready")
+	handled.signal(syscall.SIGTERM)
+	handled.want(t, 5)
+	if got := w.record("handled"); got != "handled failed 1 me exit code 5" {
+		t.Errorf("record of a command that ends by itself: %s", got)
+	}
+	own := w.begins("own", "--", "sh", "-c", "exit 70")
+	own.want(t, 70)
+	if got := w.record("own"); got != "own failed 1 me exit code 70" {
+		t.Errorf("record of a command that exits as a guardian does: %s", got)
+	}
+}
+
+func TestACommandThatItsGuardianKillsIsLost(t *testing.T) {
+	t.Parallel()
+	w := worker{t, sidekeepertest.Start(t, sidekeepertest.Options{})}
+	frozen := w.begins("k", "--", os.Args[0], "family", "stay")
+	processes := frozen.numbers(1)
+	frozen.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(patience); len(living(processes)) > 0 && time.Now().Before(deadline); {
+		<-time.After(5 * time.Millisecond)
+	}
+	frozen.signal(syscall.SIGCONT)
+	frozen.want(t, 70)
+	w.lost("k")
 }

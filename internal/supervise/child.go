@@ -36,12 +36,14 @@ type Child struct {
 	Exited   chan struct{} // closed when nothing of the command is left that has to go
 	farewell *os.File      // where the guardian says that nothing is left that has to go: without that, it was killed
 	left     bool          // it has said so
+	early    bool          // and that it has ended the command
 
 	mu     sync.Mutex
 	orders *net.UnixConn
 	over   bool
-	ended  bool          // for its claim
-	until  time.Duration // the latest that the guardian was told
+	ended  bool            // for its claim
+	passed [maxSignal]bool // signals that it was sent
+	until  time.Duration   // the latest that the guardian was told
 }
 
 // forever is until there are no orders any more.
@@ -136,7 +138,9 @@ func (c *Child) wait(foreground *os.File) {
 // heardFarewell says whether the guardian, which has ended, was done.
 func (c *Child) heardFarewell() bool {
 	defer c.farewell.Close()
-	read, _ := c.farewell.Read(make([]byte, 1))
+	said := make([]byte, 1)
+	read, _ := c.farewell.Read(said)
+	c.early = read == 1 && said[0] == saidEarly
 	return read == 1
 }
 
@@ -174,7 +178,13 @@ func (c *Child) keep(connection *os.File) error {
 }
 
 // Signal sends a signal to the command's process group.
-func (c *Child) Signal(number syscall.Signal) { c.order(order{Signal: number}) }
+func (c *Child) Signal(number syscall.Signal) {
+	if c.order(order{Signal: number}) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.passed[number] = true
+	}
+}
 
 // Terminate sends SIGTERM because of the claim, and has all killed that the command leaves behind when its group has ended.
 func (c *Child) Terminate() {
@@ -206,6 +216,18 @@ func (c *Child) wasEnded() bool {
 	defer c.mu.Unlock()
 	return c.ended
 }
+
+// endedEarly says whether the command did not end by itself: it was ended for its claim or by its guardian, its guardian was killed, or it has
+// died of a signal that Signal has sent. Only after Exited.
+func (c *Child) endedEarly() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number := c.ExitCode() - exit.Signal
+	return c.ended || c.early || !c.left || number > 0 && number < maxSignal && c.passed[number]
+}
+
+// maxSignal is more than any signal's number.
+const maxSignal = 65
 
 // keepUntil lets the command live until then, on bootTime, if that is later than before.
 func (c *Child) keepUntil(then time.Duration) {

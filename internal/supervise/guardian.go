@@ -39,6 +39,7 @@ type guardian struct {
 	told   bool          // the command was told to end: it has when its group has
 	forced bool          // and nothing else may be left of it either
 	kills  int           // how often it was tried
+	early  bool          // the command did not end by itself, or never began
 }
 
 // An order tells a guardian what to do. Its zero fields change nothing.
@@ -77,6 +78,12 @@ const (
 	shortestLook = 2 * time.Millisecond
 )
 
+// What a guardian says last: its exit code does not tell one from the other, since it may be the command's.
+const (
+	saidEnded = iota
+	saidEarly
+)
+
 // Guard is the guardian's process. It returns the code to exit with.
 func Guard(argv []string) int {
 	syscall.CloseOnExec(ordersDescriptor)
@@ -92,7 +99,11 @@ func Guard(argv []string) int {
 	g := &guardian{deaths: make(chan os.Signal, 1), until: first.Until}
 	g.listen(orders)
 	code := g.run(argv[1:], first.Foreground)
-	_, _ = syscall.Write(farewellDescriptor, []byte{0}) // not deferred: a guardian that panics has not done its work
+	farewell := byte(saidEnded)
+	if g.early {
+		farewell = saidEarly
+	}
+	_, _ = syscall.Write(farewellDescriptor, []byte{farewell}) // not deferred: a guardian that panics has not done its work
 	return code
 }
 
@@ -119,6 +130,7 @@ func (i inbox) Read(into []byte) (read int, err error) {
 func (g *guardian) run(argv []string, foreground bool) int {
 	adoptOrphans()
 	if g.expired() {
+		g.early = true
 		return exit.Lost
 	}
 	if err := g.start(argv, foreground); err != nil {
@@ -173,6 +185,7 @@ func (g *guardian) watch() int {
 	if g.kills == 0 {
 		return codeOf(*g.status)
 	}
+	g.early = true
 	if g.until > 0 {
 		select {
 		case <-say("the command was killed: its claim was not confirmed in time"):

@@ -60,13 +60,13 @@ func (o *Once) environment() []string {
 	}
 }
 
-// release finishes the attempt, unless the command was ended for its lock: then it is lost.
+// release finishes the attempt, unless the command did not end by itself: then it is lost.
 func (o *Once) release(ctx context.Context) error {
 	outcome, note := sidekeeper.Succeeded, ""
 	switch {
 	case o.child == nil:
 		outcome, note = sidekeeper.Failed, "the command could not be started"
-	case o.child.wasEnded():
+	case o.child.endedEarly():
 		return o.holding.release(ctx)
 	case o.child.ExitCode() != 0:
 		outcome, note = sidekeeper.Failed, fmt.Sprint("exit code ", o.child.ExitCode())

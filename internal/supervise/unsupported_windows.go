@@ -77,6 +77,8 @@ func (c *Child) ExitCode() int { return exit.Failed }
 
 func (c *Child) wasEnded() bool { return false }
 
+func (c *Child) endedEarly() bool { return false }
+
 func (c *Child) keepUntil(time.Duration) {}
 
 func adoptOrphans() {}
