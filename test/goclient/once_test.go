@@ -97,6 +97,78 @@ func TestAnAttemptIsFinishedThoughItsLockWasLost(t *testing.T) {
 	}
 }
 
+func TestWorkThatLosesItsLockIsLostAndHasNotFailed(t *testing.T) {
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
+	client := sidecar.Client()
+	options := sidekeeper.OnceOptions{PerName: true, SkipLost: true}
+	done, err := client.Once(t.Context(), "nightly", "k", options, func(ctx context.Context, _ *sidekeeper.Attempt) error {
+		if err := sidecar.ExpireLock(ctx, "nightly"); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if done || !errors.Is(err, context.Canceled) || !errors.Is(err, sidekeeper.ErrLost) {
+		t.Errorf("done: %v, %v", done, err)
+	}
+	if _, err := client.Begin(t.Context(), "nightly", "k", options); !errors.Is(err, sidekeeper.ErrNotRepeated) {
+		t.Error(err)
+	}
+}
+
+func TestFinishReturnsNothingOnlyIfItsOutcomeIsRecorded(t *testing.T) {
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
+	client := sidecar.Client()
+	lease, err := client.OpenLease(t.Context(), sidekeeper.LeaseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(key string, options sidekeeper.OnceOptions) *sidekeeper.Attempt {
+		t.Helper()
+		options.PerName = true
+		attempt, err := client.Begin(t.Context(), "nightly", key, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return attempt
+	}
+	isDone := func(key string) bool {
+		t.Helper()
+		_, err := client.Begin(t.Context(), "nightly", key, sidekeeper.OnceOptions{PerName: true})
+		return errors.Is(err, sidekeeper.ErrAlreadyDone)
+	}
+	released := begin("released", sidekeeper.OnceOptions{})
+	if err := released.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := released.Finish(t.Context(), sidekeeper.Succeeded, ""); err != nil || !isDone("released") {
+		t.Errorf("after Release: %v", err)
+	}
+	failed := begin("failed", sidekeeper.OnceOptions{})
+	if err := failed.Finish(t.Context(), sidekeeper.Failed, ""); err != nil {
+		t.Error(err)
+	}
+	if err := failed.Finish(t.Context(), sidekeeper.Succeeded, ""); !errors.Is(err, sidekeeper.ErrAlreadyDone) {
+		t.Errorf("after Failed: %v", err)
+	}
+	late := begin("late", sidekeeper.OnceOptions{Lease: lease, Wait: new(time.Duration)})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := late.Finish(ended, sidekeeper.Succeeded, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	other := begin("other", sidekeeper.OnceOptions{})
+	if err := late.Finish(t.Context(), sidekeeper.Succeeded, ""); !errors.Is(err, sidekeeper.ErrLockHeld) {
+		t.Errorf("while another caller has the lock: %v", err)
+	}
+	if err := other.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := late.Finish(t.Context(), sidekeeper.Succeeded, ""); err != nil || !isDone("late") {
+		t.Errorf("asked again: %v", err)
+	}
+}
+
 func TestTheOutcomesAreThoseOfTheSidecar(t *testing.T) {
 	for ours, wire := range map[sidekeeper.Outcome]oncev1.Outcome{
 		sidekeeper.Succeeded: oncev1.Outcome_OUTCOME_SUCCEEDED, sidekeeper.Failed: oncev1.Outcome_OUTCOME_FAILED,

@@ -125,18 +125,23 @@ func (a *Attempt) Guard(ctx context.Context) context.Context {
 }
 
 // Finish says how the attempt has ended, and gives up its lock; for the caller it is over at once. The note is for people: at most 256 bytes.
-// With nil, the outcome is recorded, even if the lock was lost before. With ErrSuperseded it is not, and never will be: the lock was lost, and
-// another attempt has begun since. With any other error it may be recorded or not. Finishing again, or after Release, returns the same.
+// With nil, this outcome is recorded, even if the lock was lost or released before. With ErrSuperseded it is not, and never will be: the lock was
+// lost, and another attempt has begun since. With ErrAlreadyDone another outcome is recorded. With any other error it may be recorded or not, and
+// Finish may be called again. The sidecar remembers an attempt for ten minutes after its end: later, Finish fails.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome, note string) error {
+	a.end(ErrReleased)
+	err := a.finish(ctx, outcome, note)
 	a.releaseOnce.Do(func() {
-		a.end(ErrReleased)
-		a.releaseResult = a.finish(ctx, outcome, note)
+		a.releaseResult = err
+		if err != nil { // Finish may not have reached the sidecar
+			a.request.stop()
+		}
 		a.cut()
 		<-a.followed
 		a.acknowledge()
-		a.own.closeUsed(a.releaseResult)
+		a.own.closeUsed(err)
 	})
-	return a.releaseResult
+	return err
 }
 
 // finish asks again when the reply was lost, until ctx ends: the sidecar may be away, and wait for the lock itself.
@@ -156,8 +161,9 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, note string) erro
 
 // Once has work done once for a key, and says whether it was done in this call. If it was done before, Once returns false and no error. The
 // context of work is ctx that also ends when the lock is lost, with an error that wraps ErrLost as its cause; what work writes with it and this
-// client is guarded by the attempt. If work returns an error or panics, the attempt has failed. Once returns the errors of Begin, of work and of
-// Finish. It does not promise that work runs exactly once: if this process dies within work, another caller begins it again.
+// client is guarded by the attempt. If work returns an error or panics, the attempt has failed. Exception: if its lock was lost by then, the attempt
+// is lost. Once returns the errors of Begin, of work and of Finish. It does not promise that work runs exactly once: if this process dies within
+// work, another caller begins it again.
 func (c *Client) Once(
 	ctx context.Context, name, key string, options OnceOptions, work func(ctx context.Context, attempt *Attempt) error,
 ) (done bool, err error) {
@@ -172,7 +178,12 @@ func (c *Client) Once(
 	defer func() {
 		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
-		finished := attempt.Finish(finishing, outcome, note)
+		finished := error(nil)
+		if outcome == Failed && attempt.isLost(err) {
+			finished = attempt.Release(finishing)
+		} else {
+			finished = attempt.Finish(finishing, outcome, note)
+		}
 		done, err = done && finished == nil, errors.Join(err, finished)
 	}()
 	held, cancel := context.WithCancelCause(ctx)
@@ -185,6 +196,11 @@ func (c *Client) Once(
 	}
 	outcome, note = Succeeded, ""
 	return true, nil
+}
+
+// isLost says whether work that has not succeeded may have failed for its lock: then a caller cannot tell how far it came.
+func (a *Attempt) isLost(err error) bool {
+	return errors.Is(a.Err(), ErrLost) || errors.Is(err, ErrLost) || errors.Is(err, ErrGuardLost)
 }
 
 // longestNote bounds a note, in bytes.
