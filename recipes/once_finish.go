@@ -130,6 +130,7 @@ func (o Once) Sweep(ctx context.Context, store Store, hold *Hold, about About) (
 	if err != nil {
 		return 0, err
 	}
+	about.Request = 0                                                               // the places are none of the request's, which may come back to its own
 	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] }) //nolint:gosec // as above
 	keys = keys[:min(len(keys), sweepLooks)]
 	found := make([]Record, len(keys))
