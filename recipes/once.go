@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Errors of work that is done once. Each comes in a *RecordError, except ErrTooManyKeys.
@@ -133,7 +135,27 @@ func (o Once) Get(ctx context.Context, tree Tree, key string) (Record, error) {
 }
 
 // Read reads a record as the tree shows it, and says whether its attempt is lost. ErrNoRecord, ErrMalformedRecord.
-func (o Once) Read(ctx context.Context, tree Tree, key string) (of Record, err error) {
+func (o Once) Read(ctx context.Context, tree Tree, key string) (Record, error) {
+	before := Record{}
+	for {
+		of, err := o.readAt(ctx, tree, key)
+		if err != nil || of.Outcome != Begun {
+			return of, err
+		}
+		_, err = tree.Get(ctx, of.Place)
+		switch {
+		case !errors.Is(err, ErrNoNode):
+			return of, err
+		case before.node.Mzxid == of.node.Mzxid: // Finish has not removed the place, or its record would be another by now
+			of.Lost = true
+			return of, nil
+		}
+		before = of
+	}
+}
+
+// readAt reads a record without its place.
+func (o Once) readAt(ctx context.Context, tree Tree, key string) (of Record, err error) {
 	of.Key = key
 	of.node, err = tree.Get(ctx, o.record(key))
 	switch {
@@ -145,20 +167,19 @@ func (o Once) Read(ctx context.Context, tree Tree, key string) (of Record, err e
 		return of, &RecordError{ErrMalformedRecord, of}
 	}
 	of.At = of.node.Modified
-	if of.Outcome == Begun {
-		_, err = tree.Get(ctx, of.Place)
-		of.Lost = errors.Is(err, ErrNoNode)
-		if of.Lost {
-			err = nil
-		}
-	}
-	return of, err
+	return of, nil
 }
 
 // isOurs says whether a record is in our form. Any program may have written it.
 func (f recordForm) isOurs() bool {
-	return slices.Contains([]Outcome{Begun, Succeeded, Failed}, f.Outcome) && f.Attempt > 0 && f.Token > 0 &&
-		path.IsAbs(f.Place) && path.Clean(f.Place) == f.Place && neverAgain.MatchString(path.Base(f.Place))
+	return slices.Contains([]Outcome{Begun, Succeeded, Failed}, f.Outcome) && f.Attempt > 0 && f.Attempt <= math.MaxInt32 && f.Token > 0 &&
+		f.Keep >= 0 && path.IsAbs(f.Place) && path.Clean(f.Place) == f.Place && neverAgain.MatchString(path.Base(f.Place)) &&
+		!strings.ContainsFunc(f.Place, isNowhereInPaths)
+}
+
+// isNowhereInPaths says so of the characters that ZooKeeper has in no path.
+func isNowhereInPaths(r rune) bool {
+	return unicode.IsControl(r) || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
 }
 
 // Keys are those that have records, in order.
