@@ -115,6 +115,11 @@ type Record struct {
 	node Node
 }
 
+// BegunBefore is the record of an attempt of which only its hold is known. It is for IsFinished and FinishLost.
+func BegunBefore(key string, perKey bool, token int64) Record {
+	return Record{Key: key, recordForm: recordForm{Ended: Ended{Outcome: Begun}, PerKey: perKey, Token: token}}
+}
+
 // A RecordError is an error with the record that it is about; the record is zero if there is none.
 type RecordError struct {
 	Err    error

@@ -73,6 +73,7 @@ type heldRecipe[P heldPlace, M any] struct {
 	end     func(why error)           // ends what is no hold on our side, before the status; why is nil if its caller gave it up
 	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
 	letGo   func(ctx context.Context) // of a hold whose caller ends it by itself, before the place is left; may be nil
+	atEnd   func(ctx context.Context) // likewise, however the hold has ended; may be nil
 	gone    func()                    // called when the ensemble has let go of the place of an ended hold; may be nil
 }
 

@@ -98,7 +98,7 @@ func (s *held[P, M]) giveUp(then func()) {
 // mayLeaveAtOnce says whether nothing need be waited for but the answer to one request.
 func (s *held[P, M]) mayLeaveAtOnce() bool {
 	_, prompt := any(s.place).(promptPlace)
-	return prompt && s.begun && !s.single && s.recipe.letGo == nil && s.lease.over.why() == nil &&
+	return prompt && s.begun && !s.single && s.recipe.letGo == nil && s.recipe.atEnd == nil && s.lease.over.why() == nil &&
 		!slices.ContainsFunc(s.calls, func(over *recipes.Signal) bool { return !over.IsGiven() })
 }
 
@@ -167,6 +167,9 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 func (s *held[P, M]) leaveLease(ctx context.Context) {
 	if s.begun && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {
 		s.recipe.letGo(ctx)
+	}
+	if s.begun && s.recipe.atEnd != nil {
+		s.recipe.atEnd(ctx)
 	}
 	s.lease.streams.leave()
 	if s.single {

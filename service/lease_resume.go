@@ -41,6 +41,7 @@ type claim struct {
 	session  ReturnedSession
 	shared   time.Time // when nobody counts any more who asked the process before over a connection of its own; zero if nobody did
 	kind     string    // of the hold
+	once     *attempt  // of a hold at work that is done once
 	of       *started  // the request, once it has begun
 
 	decided *latch // closed when its nodes are the request's again, or it has been told why not
@@ -130,6 +131,7 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 		made := &claim{
 			token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, shared: m.shared,
 			kind:    kindOf(asked.GetStart()),
+			once:    (&onceService{services: m.leases.services}).attemptOf(asked),
 			decided: newLatch(), taken: m.expectPlace(), settled: func() {},
 		}
 		if made.held() {

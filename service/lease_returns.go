@@ -117,7 +117,9 @@ func (s *started) endClaim(why error) {
 	if s.claim.holdID == "" { // a member
 		return
 	}
-	ended := &hold{kind: s.claim.kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
+	ended := &hold{
+		kind: s.claim.kind, token: s.claim.token, lease: s.lease, once: s.claim.once, released: s.stopped, gone: make(chan struct{}),
+	}
 	var is bool
 	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
 		s.endedAs = ended

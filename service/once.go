@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -162,8 +161,9 @@ type finishing struct {
 	done    atomic.Bool // it is recorded
 }
 
-// letGo records what the attempt is to be finished with, in one transaction with the end of its place.
-func (a *attempt) letGo(ctx context.Context, store recipes.Store, hold *recipes.Hold) {
+// atEnd records what the attempt is to be finished with, in one transaction with the end of its place. It does so however the hold has ended: the
+// place may stand, and the transaction checks that.
+func (a *attempt) atEnd(ctx context.Context, store recipes.Store, hold *recipes.Hold) {
 	if wanted := a.wanted.Load(); wanted != nil {
 		wanted.done.Store(a.records.Finish(ctx, store, a.record, hold, wanted.outcome, wanted.note) == nil)
 	}
@@ -189,12 +189,12 @@ func (o *onceService) Finish(ctx context.Context, request *oncev1.FinishRequest)
 	}
 	of := (*attempt)(nil)
 	if ended != nil {
-		of, err = ended.once, ended.why
+		of = ended.once
 	} else {
 		of = found.once
 	}
-	if of == nil { // a lock's, or of before the sidecar was started
-		return nil, cmp.Or(err, errHoldNotFound)
+	if of == nil { // a lock's
+		return nil, errHoldNotFound
 	}
 	select {
 	case <-of.turn:

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -100,17 +101,33 @@ func (o *onceService) begin(request *oncev1.BeginRequest, on line[*oncev1.BeginR
 	if err != nil {
 		return nil, err
 	}
-	b := &workRequest{lockRequest: locked, work: work, attempt: &attempt{
-		name: asked, records: records, wait: params.wait, turn: make(chan struct{}, 1),
-	}}
-	b.attempt.turn <- struct{}{}
-	if params.once {
-		b.attempt.wait = new(time.Duration)
-	}
+	b := &workRequest{lockRequest: locked, work: work, attempt: newAttempt(asked, records, params)}
 	recipe.steps = b
-	recipe.letGo = func(ctx context.Context) { b.attempt.letGo(ctx, o.services.ensemble, b.granted) }
+	recipe.atEnd = func(ctx context.Context) { b.attempt.atEnd(ctx, o.services.ensemble, b.granted) }
 	b.held = newHeld(o.services, on, recipe)
 	return b.held, nil
+}
+
+// newAttempt is an attempt that a request asks for.
+func newAttempt(of name, records recipes.Once, params acquireParams) *attempt {
+	made := &attempt{name: of, records: records, wait: params.wait, turn: make(chan struct{}, 1)}
+	made.turn <- struct{}{}
+	if params.once {
+		made.wait = new(time.Duration)
+	}
+	return made
+}
+
+// attemptOf is the attempt that a caller claims from before the sidecar was started, if it claims one. Should its hold have ended, Finish finds
+// by it whether the outcome was recorded, and records it.
+func (o *onceService) attemptOf(asked *leasev1.Claim) *attempt {
+	of, params, work, err := parseBegin(asked.GetStart().GetBegin())
+	if err != nil || asked.GetToken() == 0 {
+		return nil
+	}
+	made := newAttempt(of, o.records(of), params)
+	made.record = recipes.BegunBefore(work.Key, work.PerKey, asked.GetToken())
+	return made
 }
 
 // beginWords are those of a caller that begins work.
@@ -154,6 +171,8 @@ func (b *workRequest) ask(ctx context.Context) (turn, error) {
 	b.work.About = b.about()
 	b.attempt.record, err = b.attempt.records.Begin(ctx, b.services.ensemble, b.granted, b.work)
 	switch {
+	case errors.Is(err, recipes.ErrStands) && b.params.once:
+		return turn{}, errLockHeld
 	case errors.Is(err, recipes.ErrStands): // where locks lay elsewhere once
 		return turn{pause: countdown}, nil
 	case errors.Is(err, recipes.ErrUnreachable):

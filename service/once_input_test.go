@@ -160,16 +160,6 @@ func TestWhoComesBackToWorkIsToldOfTheSameAttempt(t *testing.T) {
 	same(t, "state", got.GetRecord().GetState(), oncev1.State_STATE_SUCCEEDED)
 }
 
-func TestWorkThatIsNotHeldAgainEndsAsAHold(t *testing.T) {
-	t.Parallel()
-	r := newReturning(t, false, false)
-	r.recordsWork()
-	r.breaks()
-	r.comesBackToWork()
-	r.sees("opened", "1 ended 10 LOCK_BROKEN")
-	same(t, "Finish", r.finishesHold(earlierHold, succeeded), "Aborted LOCK_BROKEN")
-}
-
 // What ends work is admitted also by a sidecar that stops, which waits for it.
 func TestWorkIsFinishedWhileItsSidecarStops(t *testing.T) {
 	t.Parallel()
