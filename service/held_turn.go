@@ -168,7 +168,7 @@ func (s *held[P, M]) answered(shown turn, err error) {
 }
 
 func (s *held[P, M]) isRefused(err error) bool {
-	return errors.Is(err, recipes.ErrKindMismatch) || s.recipe.refused != nil && errors.Is(err, s.recipe.refused)
+	return errors.Is(err, recipes.ErrKindMismatch) || isRefusedOnce(err) || s.recipe.refused != nil && errors.Is(err, s.recipe.refused)
 }
 
 // leaveFirst gives up a place at which the caller is refused before the caller hears of that, unless the ensemble takes too long for it: once it

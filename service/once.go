@@ -232,6 +232,12 @@ func (o *onceService) finish(ctx context.Context, of *attempt, wanted *finishing
 	return errWaitTimeout
 }
 
+// isRefusedOnce says whether a caller whose turn has come is refused on account of the records.
+func isRefusedOnce(err error) bool {
+	return errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrNotRepeated) || errors.Is(err, recipes.ErrMalformedRecord) ||
+		errors.Is(err, recipes.ErrTooManyKeys)
+}
+
 // stateOf is how the work of a record stands.
 func stateOf(outcome recipes.Outcome, lost bool) oncev1.State {
 	switch {
