@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -196,7 +197,20 @@ func (l *leases) beginWith(
 	if err := l.admit(from.Identity); err != nil {
 		return nil, err
 	}
-	session, err := l.openSession(ctx, open)
+	return l.beginAdmitted(ctx, from, about, opened, func() (Session, error) { return l.openSession(ctx, open) })
+}
+
+// beginToEnd makes a lease for what ends something whose beginning was admitted: no limit, no quota and no drain refuses it.
+func (l *leases) beginToEnd(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
+	l.shares.AddInAnyCase(from.Identity, 1)
+	l.sessions.enter(math.MaxInt)
+	return l.beginAdmitted(ctx, from, about, time.Now(), func() (Session, error) { return l.ensemble.Open(ctx, timeout) })
+}
+
+func (l *leases) beginAdmitted(
+	ctx context.Context, from caller.Caller, about recipes.About, opened time.Time, open func() (Session, error),
+) (*lease, error) {
+	session, err := open()
 	if err != nil {
 		l.dismiss(from.Identity)
 		return nil, err

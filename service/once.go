@@ -109,7 +109,7 @@ func (o *onceService) Forget(ctx context.Context, request *oncev1.ForgetRequest)
 	records := o.records(work)
 	found, err := records.Get(ctx, o.services.ensemble, key)
 	if err == nil || errors.Is(err, recipes.ErrMalformedRecord) {
-		err = o.underLock(ctx, records.LockOf(key, found.PerKey), wait, func(under *recipes.Hold) error {
+		err = o.underLock(ctx, o.services.leases.begin, records.LockOf(key, found.PerKey), wait, func(under *recipes.Hold) error {
 			return records.Forget(ctx, o.services.ensemble, found, under)
 		})
 	}
@@ -120,10 +120,15 @@ func (o *onceService) Forget(ctx context.Context, request *oncev1.ForgetRequest)
 	return &oncev1.ForgetResponse{}, meaningOnce(err)
 }
 
+// A leaseMaker makes a lease.
+type leaseMaker func(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error)
+
 // underLock does something while it holds a lock with a session of its own.
-func (o *onceService) underLock(ctx context.Context, lock recipes.Lock, wait *time.Duration, do func(*recipes.Hold) error) error {
+func (o *onceService) underLock(
+	ctx context.Context, begin leaseMaker, lock recipes.Lock, wait *time.Duration, do func(*recipes.Hold) error,
+) error {
 	leases, from := o.services.leases, caller.Of(ctx)
-	made, err := leases.begin(ctx, from, recipes.About{Identity: from.Distinct(), Owner: "sidekeeper"}, o.services.options.SessionTimeout)
+	made, err := begin(ctx, from, recipes.About{Identity: from.Distinct(), Owner: "sidekeeper"}, o.services.options.SessionTimeout)
 	if err != nil {
 		return err
 	}
@@ -220,7 +225,7 @@ func (o *onceService) finish(ctx context.Context, of *attempt, wanted *finishing
 	if is, err := of.records.IsFinished(ctx, store, of.record, wanted.outcome); is || err != nil {
 		return err
 	}
-	err := o.underLock(ctx, of.records.LockOf(of.record.Key, of.record.PerKey), of.wait, func(under *recipes.Hold) error {
+	err := o.underLock(ctx, o.services.leases.beginToEnd, of.records.LockOf(of.record.Key, of.record.PerKey), of.wait, func(under *recipes.Hold) error {
 		return of.records.FinishLost(ctx, store, of.record, under, wanted.outcome, wanted.note)
 	})
 	switch {

@@ -8,8 +8,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -99,4 +101,34 @@ func TestACallerThatIsRefusedHearsOfItWhenItsPlaceIsGone(t *testing.T) {
 			same(t, "places", s.contenders("nightly"), 0)
 		}
 	})
+}
+
+func TestFinishIsAdmittedWhateverTheLimitsAndTheDrain(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*service.Options){
+		"quota":      func(o *service.Options) { o.LeaseShare = func(string) int { return 2 } },
+		"max-leases": func(o *service.Options) { o.MostLeases = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, func(t *testing.T, s *scene) {
+				first := s.works(s.callers, tonight())
+				first.sees("begun 1")
+				(<-s.ensemble.opened).Expire()
+				first.sees("Aborted LEASE_LOST")
+				s.open(s.callers, &leasev1.OpenRequest{})
+				holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+				s.works(s.callers, tonight()).sees(map[string]string{
+					"quota": "ResourceExhausted QUOTA_EXCEEDED", "max-leases": "ResourceExhausted LEASE_LIMIT",
+				}[name])
+				drained := s.drain(time.Hour)
+				holder.sees("asked by sidekeeper the sidecar is stopping")
+				same(t, "Finish", s.finishes(first, succeeded), "OK")
+				same(t, "record", s.recorded("k"), "k SUCCEEDED 1 ann a note")
+				_, err := s.Release(s.context(), &lockv1.ReleaseRequest{HoldId: holder.hold})
+				s.must(err)
+				s.must(<-drained)
+			}, limit)
+		})
+	}
 }

@@ -21,6 +21,13 @@ func NewShares(most func(identity string) int) *Shares {
 // Most is how many the identity may have; 0 for any number.
 func (s *Shares) Most(identity string) int { return s.most(identity) }
 
+// AddInAnyCase gives the identity so many more, even more than it may have.
+func (s *Shares) AddInAnyCase(identity string, number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.has[identity] += number
+}
+
 // Add gives the identity so many more, or takes them if number is negative, unless it would then have more than it may. Taking never fails.
 func (s *Shares) Add(identity string, number int) bool {
 	s.mu.Lock()
