@@ -196,7 +196,7 @@ func (r *Runner) outcome(claim Claim, child *Child, released error) error {
 	unrecorded, is := errors.AsType[*unrecorded](released)
 	switch {
 	case is:
-		return exit.With(exit.Code(released), fmt.Errorf("the command has succeeded, and that is not recorded: %w", unrecorded))
+		return exit.With(exit.Lost, fmt.Errorf("the command has succeeded, and that is not recorded: %w", unrecorded))
 	case errors.Is(released, sidekeeper.ErrLost):
 		return exit.With(exit.Lost, released)
 	case child.wasEnded():
