@@ -169,7 +169,8 @@ func (o Once) readAt(ctx context.Context, tree Tree, key string) (of Record, err
 	case err != nil:
 		return of, err
 	case json.Unmarshal(of.node.Data, &of.recordForm) != nil || !of.isOurs():
-		return of, &RecordError{ErrMalformedRecord, of}
+		bad := Record{Key: key, node: of.node, recordForm: recordForm{Ended: Ended{At: of.node.Modified}, PerKey: of.PerKey}}
+		return bad, &RecordError{ErrMalformedRecord, bad}
 	}
 	of.At = of.node.Modified
 	return of, nil

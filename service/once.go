@@ -81,14 +81,21 @@ func (o *onceService) List(ctx context.Context, request *oncev1.ListRequest) (*o
 	}
 	if err == nil {
 		response.Records, err = lookInto(ctx, keys, func(ctx context.Context, key name) (*oncev1.Record, error) {
-			found, err := records.Read(ctx, o.services.ensemble, key.text)
-			if errors.Is(err, recipes.ErrNoRecord) || errors.Is(err, recipes.ErrMalformedRecord) {
-				return nil, nil
-			}
-			return recordOnWire(found), err
+			return o.listed(records.Read(ctx, o.services.ensemble, key.text))
 		})
 	}
 	return response, err
+}
+
+// listed is a record in a list, which no single record fails. A place that the sidecar may not read is none of ours.
+func (o *onceService) listed(found recipes.Record, err error) (*oncev1.Record, error) {
+	switch {
+	case errors.Is(err, recipes.ErrNoRecord):
+		return nil, nil
+	case errors.Is(err, recipes.ErrMalformedRecord), found.Token > 0 && errors.Is(err, recipes.ErrDenied):
+		return &oncev1.Record{Key: found.Key, State: oncev1.State_STATE_MALFORMED, At: timestamppb.New(found.At)}, nil
+	}
+	return recordOnWire(found), err
 }
 
 func (o *onceService) Forget(ctx context.Context, request *oncev1.ForgetRequest) (*oncev1.ForgetResponse, error) {

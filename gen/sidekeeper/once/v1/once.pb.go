@@ -199,6 +199,8 @@ const (
 	State_STATE_FAILED State = 3
 	// Finish has recorded SUCCEEDED.
 	State_STATE_SUCCEEDED State = 4
+	// Another program has written the record. Only List sends it, with `key` and `at` alone.
+	State_STATE_MALFORMED State = 5
 )
 
 // Enum value maps for State.
@@ -209,6 +211,7 @@ var (
 		2: "STATE_LOST",
 		3: "STATE_FAILED",
 		4: "STATE_SUCCEEDED",
+		5: "STATE_MALFORMED",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -216,6 +219,7 @@ var (
 		"STATE_LOST":        2,
 		"STATE_FAILED":      3,
 		"STATE_SUCCEEDED":   4,
+		"STATE_MALFORMED":   5,
 	}
 )
 
@@ -262,7 +266,8 @@ type BeginRequest struct {
 	OnLoss Policy `protobuf:"varint,5,opt,name=on_loss,json=onLoss,proto3,enum=sidekeeper.once.v1.Policy" json:"on_loss,omitempty"`
 	// Optional. What to do if the attempt before has failed. Omitted, RETRY.
 	OnFailure Policy `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=sidekeeper.once.v1.Policy" json:"on_failure,omitempty"`
-	// Optional. How many attempts the key has at most, those that were lost or have failed among them: 1 to 1,000; omitted or 0, 3.
+	// Optional. How many attempts the key has at most, those that were lost or have failed among them, even if no caller was told `begun` of them:
+	// 1 to 1,000; omitted or 0, 3.
 	Attempts int32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the stream.
 	LeaseId string `protobuf:"bytes,8,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
@@ -1323,14 +1328,15 @@ const file_sidekeeper_once_v1_once_proto_rawDesc = "" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x01\x12\x12\n" +
-	"\x0eOUTCOME_FAILED\x10\x02*h\n" +
+	"\x0eOUTCOME_FAILED\x10\x02*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_RUNNING\x10\x01\x12\x0e\n" +
 	"\n" +
 	"STATE_LOST\x10\x02\x12\x10\n" +
 	"\fSTATE_FAILED\x10\x03\x12\x13\n" +
-	"\x0fSTATE_SUCCEEDED\x10\x042\x92\x03\n" +
+	"\x0fSTATE_SUCCEEDED\x10\x04\x12\x13\n" +
+	"\x0fSTATE_MALFORMED\x10\x052\x92\x03\n" +
 	"\vOnceService\x12N\n" +
 	"\x05Begin\x12 .sidekeeper.once.v1.BeginRequest\x1a!.sidekeeper.once.v1.BeginResponse0\x01\x12O\n" +
 	"\x06Finish\x12!.sidekeeper.once.v1.FinishRequest\x1a\".sidekeeper.once.v1.FinishResponse\x12F\n" +

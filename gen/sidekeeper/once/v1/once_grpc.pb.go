@@ -37,8 +37,9 @@ const (
 // file.
 //
 // While a key's record stands, at most one caller whose hold stands is told `begun`, and none is after SUCCEEDED. The record stands
-// until its `keep` is over after Finish, or until Forget. A restored ensemble may have lost it. A caller must not use a key that is
-// older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
+// until its `keep` is over after Finish, or until Forget. It counts from the later of two clocks, the ensemble's and that of the sidecar of
+// Finish. It is over when the ensemble's clock and that of the sidecar that looks both say so. A restored ensemble may have lost the record. A
+// caller must not use a key that is older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
 //
 // The lock is LockService's lock of the name, or of `name/key`. Its hold counts in LockService's Check and Release, and as a guard. Names
 // follow the rule of the lock service's names.
@@ -46,7 +47,7 @@ type OnceServiceClient interface {
 	// Begin waits for the lock of the work and records an attempt. It sends `queued` if it has to wait, at once and later at most once a second,
 	// then `begun` once. While the hold lasts it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has succeeded
 	// or failed. An attempt whose stream ends without Finish is lost. The attempt is recorded before `begun` is sent: if the stream ends
-	// without `begun`, it may count as lost all the same.
+	// without `begun`, it may count as lost all the same. It is then one of `attempts`, and on_loss applies to it.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well. Not idempotent.
 	//
@@ -55,8 +56,9 @@ type OnceServiceClient interface {
 	//	OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
 	//	FAILED_PRECONDITION (ALREADY_DONE): the work has succeeded. Nothing is to be done.
 	//	FAILED_PRECONDITION (NOT_REPEATED): an earlier attempt was lost or has failed, and on_loss, on_failure or attempts allow no other.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock.
-	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock or has not left the work yet.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`. The latter lasts
+	//	until the record is removed, which may be some time after its `keep`.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds the lock.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -74,21 +76,24 @@ type OnceServiceClient interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Begin(ctx context.Context, in *BeginRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BeginResponse], error)
-	// Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended with. If
-	// the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless another attempt
-	// has begun since. Idempotent for ten minutes: the first outcome counts.
+	// Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended
+	// with. If the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless
+	// another attempt has begun since. Idempotent: the first outcome counts. No quota, no limit of leases and no drain refuses it.
+	//
+	// The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
+	// again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
 	//
 	//	FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
 	//	FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
 	//	FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold has ended for this reason. Nothing was recorded.
+	//	ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was recorded; asking again is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
-	//	NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller.
+	//	RESOURCE_EXHAUSTED (CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
+	//	NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller, or it has ended more than ten minutes ago.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Finish(ctx context.Context, in *FinishRequest, opts ...grpc.CallOption) (*FinishResponse, error)
 	// Get shows the record of a key. Idempotent.
@@ -99,8 +104,8 @@ type OnceServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name or key breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// List shows the records of a name, in the order of keys. It may be out of date by several ticks at worst, where the sidecar's server is
-	// behind the others. Idempotent.
+	// List shows the records of a name, in the order of keys. A record that another program has written is MALFORMED. The list may be out of
+	// date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -197,8 +202,9 @@ func (c *onceServiceClient) Forget(ctx context.Context, in *ForgetRequest, opts 
 // file.
 //
 // While a key's record stands, at most one caller whose hold stands is told `begun`, and none is after SUCCEEDED. The record stands
-// until its `keep` is over after Finish, or until Forget. A restored ensemble may have lost it. A caller must not use a key that is
-// older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
+// until its `keep` is over after Finish, or until Forget. It counts from the later of two clocks, the ensemble's and that of the sidecar of
+// Finish. It is over when the ensemble's clock and that of the sidecar that looks both say so. A restored ensemble may have lost the record. A
+// caller must not use a key that is older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
 //
 // The lock is LockService's lock of the name, or of `name/key`. Its hold counts in LockService's Check and Release, and as a guard. Names
 // follow the rule of the lock service's names.
@@ -206,7 +212,7 @@ type OnceServiceServer interface {
 	// Begin waits for the lock of the work and records an attempt. It sends `queued` if it has to wait, at once and later at most once a second,
 	// then `begun` once. While the hold lasts it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has succeeded
 	// or failed. An attempt whose stream ends without Finish is lost. The attempt is recorded before `begun` is sent: if the stream ends
-	// without `begun`, it may count as lost all the same.
+	// without `begun`, it may count as lost all the same. It is then one of `attempts`, and on_loss applies to it.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well. Not idempotent.
 	//
@@ -215,8 +221,9 @@ type OnceServiceServer interface {
 	//	OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
 	//	FAILED_PRECONDITION (ALREADY_DONE): the work has succeeded. Nothing is to be done.
 	//	FAILED_PRECONDITION (NOT_REPEATED): an earlier attempt was lost or has failed, and on_loss, on_failure or attempts allow no other.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock.
-	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock or has not left the work yet.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`. The latter lasts
+	//	until the record is removed, which may be some time after its `keep`.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds the lock.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -234,21 +241,24 @@ type OnceServiceServer interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Begin(*BeginRequest, grpc.ServerStreamingServer[BeginResponse]) error
-	// Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended with. If
-	// the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless another attempt
-	// has begun since. Idempotent for ten minutes: the first outcome counts.
+	// Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended
+	// with. If the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless
+	// another attempt has begun since. Idempotent: the first outcome counts. No quota, no limit of leases and no drain refuses it.
+	//
+	// The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
+	// again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
 	//
 	//	FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
 	//	FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
 	//	FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold has ended for this reason. Nothing was recorded.
+	//	ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was recorded; asking again is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
-	//	NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller.
+	//	RESOURCE_EXHAUSTED (CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
+	//	NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller, or it has ended more than ten minutes ago.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Finish(context.Context, *FinishRequest) (*FinishResponse, error)
 	// Get shows the record of a key. Idempotent.
@@ -259,8 +269,8 @@ type OnceServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name or key breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// List shows the records of a name, in the order of keys. It may be out of date by several ticks at worst, where the sidecar's server is
-	// behind the others. Idempotent.
+	// List shows the records of a name, in the order of keys. A record that another program has written is MALFORMED. The list may be out of
+	// date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

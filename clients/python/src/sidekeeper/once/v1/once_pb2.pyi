@@ -37,6 +37,7 @@ class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STATE_LOST: _ClassVar[State]
     STATE_FAILED: _ClassVar[State]
     STATE_SUCCEEDED: _ClassVar[State]
+    STATE_MALFORMED: _ClassVar[State]
 PER_UNSPECIFIED: Per
 PER_NAME: Per
 PER_KEY: Per
@@ -51,6 +52,7 @@ STATE_RUNNING: State
 STATE_LOST: State
 STATE_FAILED: State
 STATE_SUCCEEDED: State
+STATE_MALFORMED: State
 
 class BeginRequest(_message.Message):
     __slots__ = ("name", "key", "per", "keep", "on_loss", "on_failure", "attempts", "lease_id", "wait_timeout", "owner", "metadata")

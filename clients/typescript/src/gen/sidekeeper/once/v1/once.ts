@@ -60,6 +60,8 @@ export enum State {
   FAILED = 3,
   /** SUCCEEDED - Finish has recorded SUCCEEDED. */
   SUCCEEDED = 4,
+  /** MALFORMED - Another program has written the record. Only List sends it, with `key` and `at` alone. */
+  MALFORMED = 5,
   UNRECOGNIZED = -1,
 }
 
@@ -82,7 +84,10 @@ export interface BeginRequest {
   onLoss: Policy;
   /** Optional. What to do if the attempt before has failed. Omitted, RETRY. */
   onFailure: Policy;
-  /** Optional. How many attempts the key has at most, those that were lost or have failed among them: 1 to 1,000; omitted or 0, 3. */
+  /**
+   * Optional. How many attempts the key has at most, those that were lost or have failed among them, even if no caller was told `begun` of them:
+   * 1 to 1,000; omitted or 0, 3.
+   */
   attempts: number;
   /** Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the stream. */
   leaseId: string;
@@ -1556,8 +1561,9 @@ export const ForgetResponse: MessageFns<ForgetResponse> = {
  * file.
  *
  * While a key's record stands, at most one caller whose hold stands is told `begun`, and none is after SUCCEEDED. The record stands
- * until its `keep` is over after Finish, or until Forget. A restored ensemble may have lost it. A caller must not use a key that is
- * older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
+ * until its `keep` is over after Finish, or until Forget. It counts from the later of two clocks, the ensemble's and that of the sidecar of
+ * Finish. It is over when the ensemble's clock and that of the sidecar that looks both say so. A restored ensemble may have lost the record. A
+ * caller must not use a key that is older than its `keep`. Exactly once is not promised: a caller may die after the work and before Finish.
  *
  * The lock is LockService's lock of the name, or of `name/key`. Its hold counts in LockService's Check and Release, and as a guard. Names
  * follow the rule of the lock service's names.
@@ -1568,7 +1574,7 @@ export const OnceServiceService = {
    * Begin waits for the lock of the work and records an attempt. It sends `queued` if it has to wait, at once and later at most once a second,
    * then `begun` once. While the hold lasts it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has succeeded
    * or failed. An attempt whose stream ends without Finish is lost. The attempt is recorded before `begun` is sent: if the stream ends
-   * without `begun`, it may count as lost all the same.
+   * without `begun`, it may count as lost all the same. It is then one of `attempts`, and on_loss applies to it.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well. Not idempotent.
    *
@@ -1576,8 +1582,9 @@ export const OnceServiceService = {
    *   OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
    *   FAILED_PRECONDITION (ALREADY_DONE): the work has succeeded. Nothing is to be done.
    *   FAILED_PRECONDITION (NOT_REPEATED): an earlier attempt was lost or has failed, and on_loss, on_failure or attempts allow no other.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock.
-   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock or has not left the work yet.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`. The latter lasts
+   *   until the record is removed, which may be some time after its `keep`.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds the lock.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -1605,21 +1612,24 @@ export const OnceServiceService = {
     responseDeserialize: (value: Buffer): BeginResponse => BeginResponse.decode(value),
   },
   /**
-   * Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended with. If
-   * the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless another attempt
-   * has begun since. Idempotent for ten minutes: the first outcome counts.
+   * Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended
+   * with. If the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless
+   * another attempt has begun since. Idempotent: the first outcome counts. No quota, no limit of leases and no drain refuses it.
+   *
+   * The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
+   * again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
    *
    *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
    *   FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
    *   FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold has ended for this reason. Nothing was recorded.
+   *   ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was recorded; asking again is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
-   *   NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller.
+   *   RESOURCE_EXHAUSTED (CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
+   *   NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller, or it has ended more than ten minutes ago.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   finish: {
@@ -1650,8 +1660,8 @@ export const OnceServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * List shows the records of a name, in the order of keys. It may be out of date by several ticks at worst, where the sidecar's server is
-   * behind the others. Idempotent.
+   * List shows the records of a name, in the order of keys. A record that another program has written is MALFORMED. The list may be out of
+   * date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1696,7 +1706,7 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    * Begin waits for the lock of the work and records an attempt. It sends `queued` if it has to wait, at once and later at most once a second,
    * then `begun` once. While the hold lasts it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has succeeded
    * or failed. An attempt whose stream ends without Finish is lost. The attempt is recorded before `begun` is sent: if the stream ends
-   * without `begun`, it may count as lost all the same.
+   * without `begun`, it may count as lost all the same. It is then one of `attempts`, and on_loss applies to it.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well. Not idempotent.
    *
@@ -1704,8 +1714,9 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    *   OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
    *   FAILED_PRECONDITION (ALREADY_DONE): the work has succeeded. Nothing is to be done.
    *   FAILED_PRECONDITION (NOT_REPEATED): an earlier attempt was lost or has failed, and on_loss, on_failure or attempts allow no other.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock.
-   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock or has not left the work yet.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the lock is used as a read/write lock, or the key was begun with another `per`. The latter lasts
+   *   until the record is removed, which may be some time after its `keep`.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds the lock.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -1725,21 +1736,24 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    */
   begin: handleServerStreamingCall<BeginRequest, BeginResponse>;
   /**
-   * Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended with. If
-   * the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless another attempt
-   * has begun since. Idempotent for ten minutes: the first outcome counts.
+   * Finish records how the attempt has ended, and gives up the lock in the same transaction. Its answer counts, whatever the stream ended
+   * with. If the hold was lost before, Finish takes the lock again, at most for the wait_timeout of Begin. It records the outcome unless
+   * another attempt has begun since. Idempotent: the first outcome counts. No quota, no limit of leases and no drain refuses it.
+   *
+   * The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
+   * again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
    *
    *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
    *   FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
    *   FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold has ended for this reason. Nothing was recorded.
+   *   ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was recorded; asking again is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
-   *   NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller.
+   *   RESOURCE_EXHAUSTED (CONNECTION_LIMIT): the lock cannot be taken again now; asking again is safe.
+   *   NOT_FOUND (HOLD_NOT_FOUND): no such attempt of this caller, or it has ended more than ten minutes ago.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   finish: handleUnaryCall<FinishRequest, FinishResponse>;
@@ -1754,8 +1768,8 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * List shows the records of a name, in the order of keys. It may be out of date by several ticks at worst, where the sidecar's server is
-   * behind the others. Idempotent.
+   * List shows the records of a name, in the order of keys. A record that another program has written is MALFORMED. The list may be out of
+   * date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
