@@ -100,13 +100,16 @@ func (o Once) removeOld(ctx context.Context, store Store, of Record, now time.Ti
 	return o.remove(ctx, store, found, under)
 }
 
+// A caller waits for a sweep before it is told `begun`: each is short. As many records are removed as are made once an eighth of them is old.
 const (
-	// sweepEvery is how many new records are made for each look at others whose time is over.
-	sweepEvery = 16
-	// sweepLooks is at how many of them: so that few stand whose time is over, however many there are.
-	sweepLooks = 128
-	// sweepRemovals is how many of them are removed at most.
-	sweepRemovals = 32
+	// sweepEvery is how many new records are made for each sweep.
+	sweepEvery = 4
+	// sweepLooks is at how many records it looks.
+	sweepLooks = 32
+	// fullLooks is at how many where there is no room.
+	fullLooks = 256
+	// sweepRemovals is how many it removes at most.
+	sweepRemovals = 4
 )
 
 // makeRoom removes some records whose time is over, where there are many or from time to time. ErrTooManyKeys if there are as many as may be.
@@ -116,23 +119,32 @@ func (o Once) makeRoom(ctx context.Context, store Store, hold *Hold, about About
 	if err != nil || !full && rand.IntN(sweepEvery) > 0 { //nolint:gosec // spreads work, and needs no secrecy
 		return err
 	}
-	removed, err := o.Sweep(ctx, store, hold, about)
-	if full && removed == 0 {
+	if !full {
+		_, _ = o.Sweep(ctx, store, hold, about) // whatever keeps others' records from being removed
+		return nil
+	}
+	removed, err := o.sweep(ctx, store, hold, about, fullLooks)
+	if removed == 0 {
 		return cmp.Or(err, ErrTooManyKeys)
 	}
-	return nil // whatever kept others' records from being removed
+	return nil
 }
 
-// Sweep looks at some records and removes those whose time is over, each under the lock that guards it, if that is the holder's or free. It
+// Sweep looks at some records and removes a few whose time is over, each under the lock that guards it, if that is the holder's or free. It
 // returns how many.
 func (o Once) Sweep(ctx context.Context, store Store, hold *Hold, about About) (removed int, _ error) {
+	return o.sweep(ctx, store, hold, about, sweepLooks)
+}
+
+func (o Once) sweep(ctx context.Context, store Store, hold *Hold, about About, looks int) (removed int, _ error) {
 	keys, err := o.Keys(ctx, store)
 	if err != nil {
 		return 0, err
 	}
-	about.Request = 0                                                               // the places are none of the request's, which may come back to its own
+	// The places are none of the request's, which may come back to its own.
+	about.Request = 0
 	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] }) //nolint:gosec // as above
-	keys = keys[:min(len(keys), sweepLooks)]
+	keys = keys[:min(len(keys), looks)]
 	found := make([]Record, len(keys))
 	err = EachOf(len(keys), func(i int) error {
 		of, err := o.Read(ctx, store, keys[i])
@@ -146,9 +158,9 @@ func (o Once) Sweep(ctx context.Context, store Store, hold *Hold, about About) (
 		return 0, err
 	}
 	now, err := o.now(ctx, store)
-	for i := range old[:min(len(old), sweepRemovals)] {
+	for i := range old[:min(len(old), looks/4)] { // others may hold some of the locks
 		of := &old[i]
-		if err != nil {
+		if err != nil || removed == sweepRemovals {
 			return removed, err
 		}
 		if !of.isOverAt(now) {

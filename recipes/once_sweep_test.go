@@ -127,6 +127,31 @@ func TestARecordOfAnotherProgramIsNeitherBegunNorSwept(t *testing.T) {
 	})
 }
 
+// A caller waits for a sweep before it is told `begun`.
+func TestASweepRemovesFewRecordsAtATime(t *testing.T) {
+	inBubble(t, func(w world) {
+		old := w.holds(tonight)
+		old.begins()
+		old.finishes(recipes.Succeeded)
+		data, _ := w.Read(nightly.Path + "/tonight")
+		const more = 40
+		for i := range more {
+			if _, err := w.NewReader().Commit(w.living, recipes.Create(fmt.Sprint(nightly.Path, "/", i), data.Data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(keep + time.Minute)
+		own := w.holds(tonight)
+		for left := more + 1; left > 0; {
+			removed, err := nightly.Sweep(w.living, own.reader, own.hold, recipes.About{})
+			if err != nil || removed == 0 || removed > 4 {
+				t.Fatalf("%d removed of %d, %v", removed, left, err)
+			}
+			left -= removed
+		}
+	})
+}
+
 // A sidecar that is started again gives a caller the nodes of its request: a place of a sweep is none of them.
 func TestAPlaceOfASweepIsNotThatOfTheRequestThatHasMadeIt(t *testing.T) {
 	inBubble(t, func(w world) {
