@@ -158,7 +158,8 @@ func changeServerKey(t *testing.T, k *kerberized) {
 func TestATicketIsRenewedPastItsLife(t *testing.T) {
 	k := startKerberized(t, shortLife)
 	who := k.principal(t)
-	s := openSession(t, newClient(t, k.Ensemble, as(who), func(c *Config) { c.SessionTimeout = 30 * time.Second }))
+	client := newClient(t, k.Ensemble, as(who), func(c *Config) { c.SessionTimeout = 30 * time.Second })
+	s := openSession(t, client)
 	path := enqueue(t, s, "/sidekeeper/locks")
 	for range 2 { // each is asked for after most of the life of the one before
 		awaitOtherTicket(t, who)
@@ -172,6 +173,9 @@ func TestATicketIsRenewedPastItsLife(t *testing.T) {
 	k.Server(1).ClientLink().Reset()
 	if err == nil || !strings.Contains(err.Error(), "no ticket for zookeeper/127.0.0.1: the KDC does not answer") {
 		t.Errorf("without a KDC: %v", err)
+	}
+	if _, err := client.Open(t.Context(), shortestTimeout); !errors.Is(err, recipes.ErrUnreachable) || !errors.Is(err, sasl.ErrUnreached) {
+		t.Errorf("a session without a KDC: %v", err) // which proves nothing against the sidecar
 	}
 	k.center.Continue()
 	if err := s.flush(t.Context()); err != nil {
@@ -218,12 +222,47 @@ func TestFilesOfKerberosMayBeReplaced(t *testing.T) {
 	}
 }
 
+// That a KDC refuses differs from that it is not there.
+func TestTicketsForAllServersShareALogin(t *testing.T) {
+	center := kdc.Start(t, "udp_preference_limit = 1")
+	hosts := []string{"zk1", "zk2", "zk3"}
+	for _, host := range hosts {
+		center.Add("zookeeper/" + host)
+	}
+	who, err := sasl.NewKerberos(sasl.Kerberos{
+		Principal: "sidekeeper", Keytab: center.Add("sidekeeper"), Config: center.Config, Service: "zookeeper",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range hosts {
+		if err := who.Ready(within(t, 10*time.Second), host); err != nil {
+			t.Error(err)
+		}
+	}
+	if logins := center.Logins(); logins != 1 {
+		t.Errorf("%d logins for %d tickets", logins, len(hosts))
+	}
+	if err := who.Ready(within(t, 10*time.Second), "stranger"); err == nil || errors.Is(err, sasl.ErrUnreached) {
+		t.Errorf("a server that the KDC does not know: %v", err)
+	}
+	center.Stop()
+	if err := who.Ready(within(t, 10*time.Second), "zk4"); !errors.Is(err, sasl.ErrUnreached) {
+		t.Errorf("without a KDC: %v", err)
+	}
+}
+
 // awaitOtherTicket waits until the identity has another ticket than now.
 func awaitOtherTicket(t *testing.T, who sasl.Identity) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	first := ticketIn(t, who)
+	for range 100 {
+		if !bytes.Equal(ticketIn(t, who), first) {
+			t.Fatal("two requests with one ticket differ in the ticket")
+		}
+	}
 	for overdue := within(t, 20*time.Second); bytes.Equal(ticketIn(t, who), first); {
 		select {
 		case <-ticker.C:
@@ -233,8 +272,8 @@ func awaitOtherTicket(t *testing.T, who sasl.Identity) {
 	}
 }
 
-// ticketIn is the beginning of a request with the ticket that the identity has now. What differs between two requests with one ticket stands
-// behind the ticket.
+// ticketIn is a part of the ticket that the identity has now, out of a request: behind all lengths that depend on the request, and before what
+// differs between two requests with one ticket. It holds some of what the KDC has encrypted.
 func ticketIn(t *testing.T, who sasl.Identity) []byte {
 	t.Helper()
 	exchange, err := who.Begin("127.0.0.1")
@@ -245,7 +284,7 @@ func ticketIn(t *testing.T, who sasl.Identity) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return request[:len(request)/2]
+	return request[40:180]
 }
 
 // awaitUnready waits until the last ticket has run out, and returns why there is no other.

@@ -180,6 +180,22 @@ func (k *KDC) Login(principal, keytab string, life time.Duration) string {
 	return cache
 }
 
+// Logins is how many tickets the KDC has issued with which others are asked for.
+func (k *KDC) Logins() int {
+	k.t.Helper()
+	log, err := os.ReadFile(filepath.Join(k.folder, "kdc.log"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	logins := 0
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "AS_REQ") && strings.Contains(line, "ISSUE") {
+			logins++
+		}
+	}
+	return logins
+}
+
 func (k *KDC) run(program string, arguments ...string) {
 	k.t.Helper()
 	k.finish(k.command(program, arguments...))
