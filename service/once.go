@@ -173,8 +173,8 @@ type finishing struct {
 	done    atomic.Bool // it is recorded
 }
 
-// atEnd records what the attempt is to be finished with, in one transaction with the end of its place. It does so however the hold has ended: the
-// place may stand, and the transaction checks that.
+// atEnd records what the attempt is to be finished with, in one transaction with the end of its place. It does so however the hold has ended:
+// the place may stand, and the transaction checks that.
 func (a *attempt) atEnd(ctx context.Context, store recipes.Store, hold *recipes.Hold) {
 	if wanted := a.wanted.Load(); wanted != nil {
 		wanted.done.Store(a.records.Finish(ctx, store, a.record, hold, wanted.outcome, wanted.note) == nil)
@@ -232,7 +232,8 @@ func (o *onceService) finish(ctx context.Context, of *attempt, wanted *finishing
 	if is, err := of.records.IsFinished(ctx, store, of.record, wanted.outcome); is || err != nil {
 		return err
 	}
-	err := o.underLock(ctx, o.services.leases.beginToEnd, of.records.LockOf(of.record.Key, of.record.PerKey), of.wait, func(under *recipes.Hold) error {
+	lock := of.records.LockOf(of.record.Key, of.record.PerKey)
+	err := o.underLock(ctx, o.services.leases.beginToEnd, lock, of.wait, func(under *recipes.Hold) error {
 		return of.records.FinishLost(ctx, store, of.record, under, wanted.outcome, wanted.note)
 	})
 	switch {

@@ -125,9 +125,9 @@ func (a *Attempt) Guard(ctx context.Context) context.Context {
 }
 
 // Finish says how the attempt has ended, and gives up its lock; for the caller it is over at once. The note is for people: at most 256 bytes.
-// With nil, this outcome is recorded, even if the lock was lost or released before. With ErrSuperseded it is not, and never will be: the lock was
-// lost, and another attempt has begun since. With ErrAlreadyDone another outcome is recorded. With any other error it may be recorded or not, and
-// Finish may be called again. The sidecar remembers an attempt for ten minutes after its end: later, Finish fails.
+// With nil, this outcome is recorded, even if the lock was lost or released before. With ErrSuperseded it is not, and never will be: the lock
+// was lost, and another attempt has begun since. With ErrAlreadyDone another outcome is recorded. With any other error it may be recorded or
+// not, and Finish may be called again. The sidecar knows an attempt for ten minutes after its end: later, Finish fails.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome, note string) error {
 	a.end(ErrReleased)
 	err := a.finish(ctx, outcome, note)
@@ -161,9 +161,9 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, note string) erro
 
 // Once has work done once for a key, and says whether it was done in this call. If it was done before, Once returns false and no error. The
 // context of work is ctx that also ends when the lock is lost, with an error that wraps ErrLost as its cause; what work writes with it and this
-// client is guarded by the attempt. If work returns an error or panics, the attempt has failed. Exception: if its lock was lost by then, the attempt
-// is lost. Once returns the errors of Begin, of work and of Finish. It does not promise that work runs exactly once: if this process dies within
-// work, another caller begins it again.
+// client is guarded by the attempt. If work returns an error or panics, the attempt has failed. Exception: if its lock was lost by then, the
+// attempt is lost. Once returns the errors of Begin, of work and of Finish. It does not promise that work runs exactly once: if this process
+// dies within work, another caller begins it again.
 func (c *Client) Once(
 	ctx context.Context, name, key string, options OnceOptions, work func(ctx context.Context, attempt *Attempt) error,
 ) (done bool, err error) {
