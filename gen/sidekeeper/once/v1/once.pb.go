@@ -266,8 +266,8 @@ type BeginRequest struct {
 	OnLoss Policy `protobuf:"varint,5,opt,name=on_loss,json=onLoss,proto3,enum=sidekeeper.once.v1.Policy" json:"on_loss,omitempty"`
 	// Optional. What to do if the attempt before has failed. Omitted, RETRY.
 	OnFailure Policy `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=sidekeeper.once.v1.Policy" json:"on_failure,omitempty"`
-	// Optional. How many attempts the key has at most, those that were lost or have failed among them, even if no caller was told `begun` of them:
-	// 1 to 1,000; omitted or 0, 3.
+	// Optional. How many attempts the key has at most: 1 to 1,000; omitted or 0, 3. Those that were lost or have failed count. So do those of
+	// which no caller was told `begun`.
 	Attempts int32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the stream.
 	LeaseId string `protobuf:"bytes,8,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`

@@ -85,8 +85,8 @@ export interface BeginRequest {
   /** Optional. What to do if the attempt before has failed. Omitted, RETRY. */
   onFailure: Policy;
   /**
-   * Optional. How many attempts the key has at most, those that were lost or have failed among them, even if no caller was told `begun` of them:
-   * 1 to 1,000; omitted or 0, 3.
+   * Optional. How many attempts the key has at most: 1 to 1,000; omitted or 0, 3. Those that were lost or have failed count. So do those of
+   * which no caller was told `begun`.
    */
   attempts: number;
   /** Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the stream. */
