@@ -102,7 +102,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 		leave()
 		s.client.silentServers.refuse(address)
 		s.client.servers.doubt(address)
-		s.client.unasked()
+		s.unasked()
 		s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
 		return nil, err
 	}

@@ -218,7 +218,11 @@ func (c *Client) unauthenticated(address string, err error) {
 }
 
 // unasked takes in that a server was not reached, or left the handshake unanswered: what another one said before may be over.
-func (c *Client) unasked() {
+func (s *Session) unasked() {
+	if s.Err() != nil {
+		return // its end has closed the connection
+	}
+	c := s.client
 	c.saslState.mu.Lock()
 	defer c.saslState.mu.Unlock()
 	c.saslState.err = nil

@@ -135,7 +135,7 @@ func (w *wire) Read(buffer []byte) (int, error) {
 			w.abandon()
 			if w.replies == 0 && !errors.Is(err, errMalformed) {
 				w.session.handshakeRefused(w)
-				w.session.client.unasked()
+				w.session.unasked()
 			}
 			return 0, err
 		}
