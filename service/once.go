@@ -152,6 +152,10 @@ func (o *onceService) underLock(
 		defer stop()
 		late = waiting.Done()
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	forget := context.AfterFunc(made.over.ctx, func() { stop(made.over.why()) })
+	defer forget()
 	return lock.Do(ctx, made.session, o.services.ensemble, about, late, do)
 }
 

@@ -3,6 +3,7 @@ package service_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -131,4 +132,23 @@ func TestFinishIsAdmittedWhateverTheLimitsAndTheDrain(t *testing.T) {
 			}, limit)
 		})
 	}
+}
+
+func TestFinishThatWaitsForTheLockHoldsNoDrainUp(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		first := s.works(s.callers, tonight())
+		first.sees("begun 1")
+		(<-s.ensemble.opened).Expire()
+		first.sees("Aborted LEASE_LOST")
+		elsewhere := s.ensemble.memory.OpenSession(time.Hour)
+		_, err := recipes.Lock{Path: "/locks/nightly"}.Join(s.context(), elsewhere, recipes.Exclusive, recipes.About{})
+		s.must(err)
+		answer := make(chan string, 1)
+		go func() { answer <- s.finishes(first, succeeded) }()
+		synctest.Wait()
+		drained := s.drain(10 * time.Second)
+		same(t, "Finish", receive(t, answer), "Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+	})
 }

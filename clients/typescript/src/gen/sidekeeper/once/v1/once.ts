@@ -1625,6 +1625,7 @@ export const OnceServiceService = {
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
    *   ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
+   *   ABORTED (SIDECAR_STOPPING): the hold was lost, and the drain timeout expired while Finish waited for the lock.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1749,6 +1750,7 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the hold was lost, and the lock was not granted again within wait_timeout; asking again is safe.
    *   ABORTED (LEASE_LOST, LOCK_BROKEN): the lock that Finish took again was lost, too; asking again is safe.
+   *   ABORTED (SIDECAR_STOPPING): the hold was lost, and the drain timeout expired while Finish waited for the lock.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): the outcome may be recorded or not; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
