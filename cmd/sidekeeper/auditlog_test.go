@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,6 +38,7 @@ func TestTheAuditFileIsOursAloneAndMayBeMovedAway(t *testing.T) {
 		<-time.After(2 * auditPause)
 		audit.log.Info("grant", zap.String("name", "first"))
 		<-time.After(2 * sink.Brief)
+		synctest.Wait()
 		if err := os.Rename(path, path+".1"); err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +92,7 @@ func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 		<-time.After(2 * auditPause)
 		audit.log.Info("grant")
 		<-time.After(2 * sink.Brief)
+		synctest.Wait()
 		expect.Same(t, "dropped", dropped, 1)
 		expect.Same(t, "takes", audit.takes(), false)
 		if err := os.Remove(path); err != nil {
