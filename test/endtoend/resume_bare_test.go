@@ -178,12 +178,14 @@ func TestWhoComesBackGetsWhatIsItsOwnAndNothingElse(t *testing.T) {
 	if again := back.granted(t, 1); again.GetHoldId() != held.GetHoldId() || again.GetFencingToken() != held.GetFencingToken() {
 		t.Errorf("held %v, and after the restart %v", held, again)
 	}
-	log, err := os.ReadFile(filepath.Join(fresh.folder, "log"))
-	must(t, err)
 	entry := fmt.Sprintf(`"event":"resumption","caller":"uid:%d","kind":"lock","name":"%s-kept","fencing_token":%d,"lease":`,
 		os.Getuid(), name, held.GetFencingToken())
-	if !strings.Contains(string(log), entry) {
-		t.Errorf("the audit log does not tell %s", entry)
+	for found, until := false, time.Now().Add(10*time.Second); !found; <-time.After(time.Millisecond) { // it comes a little after the message
+		log, err := os.ReadFile(filepath.Join(fresh.folder, "log"))
+		must(t, err)
+		if found = strings.Contains(string(log), entry); !found && time.Now().After(until) {
+			t.Fatalf("the audit log does not tell %s", entry)
+		}
 	}
 	for _, lie := range []uint64{3, 4} {
 		same(t, "the end of the request", back.ended(t, lie), "LOCK_BROKEN")
