@@ -47,8 +47,8 @@ SILENCE_TIMEOUT = 15.0
 that sends no keepalives, as an older one, is never taken for silent."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
-# a sidecar that was restarted. They would also send a PING with each answer, to find out how much fits on the way: that costs both sides more
-# than a small answer itself. Each client has a connection of its own.
+# a sidecar that was restarted. They would also send a PING with each answer, to find out how much fits on the way. A PING costs both sides
+# more than a small answer itself. Each client has a connection of its own.
 OPTIONS: list[tuple[str, int]] = [
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
