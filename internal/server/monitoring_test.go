@@ -127,6 +127,7 @@ func asks(ctx context.Context, client *http.Client, url string, begun func()) er
 	}
 	defer response.Body.Close()
 	defer end.Close()
+	defer context.AfterFunc(ctx, func() { response.Body.Close() })() // a read has outlived its context for twenty minutes
 	_, err = io.Copy(io.Discard, response.Body)
 	return err
 }

@@ -165,9 +165,14 @@ func TestOneSearchesByNameOwnerIdentityAndLease(t *testing.T) {
 	s.wait(client, "invoices", "standby")
 	b := s.open()
 	for _, one := range []struct{ tab, words, count string }{
-		{"locks", "order", "1 of 2"}, {"locks", "bill", "1 of 2"}, {"locks", "standby", "1 of 2"},
+		{"locks", "order", "1 of 2"},
+		{"locks", "bill", "1 of 2"},
+		{"locks", "standby", "1 of 2"},
 		{"locks", fmt.Sprint("uid:", os.Getuid()), "2 of 2"},
-		{"leases", "report", "1 of 3"}, {"leases", "invoi", "2 of 3"}, {"waits", "reporter", "1 of 1"}, {"waits", "nobody", "0 of 1"},
+		{"leases", "report", "1 of 3"},
+		{"leases", "invoi", "2 of 3"},
+		{"waits", "reporter", "1 of 1"},
+		{"waits", "nobody", "0 of 1"},
 	} {
 		b.do(chromedp.Evaluate(fmt.Sprintf(`location.hash = "#/%s?search=%s"`, one.tab, one.words), nil))
 		b.shows(one.count)
