@@ -112,13 +112,15 @@ func (a *agreementService) Await(request *agreementv1.AwaitRequest, stream grpc.
 	if err != nil {
 		return err
 	}
-	decision, err := holdNothing(a.services, stream, func(ctx context.Context, _ func(*agreementv1.AwaitResponse)) (recipes.Decision, error) {
-		return all.Await(ctx, a.services.ensemble, request.GetAgreement())
-	})
-	if err != nil {
-		return err
-	}
-	return stream.Send(&agreementv1.AwaitResponse{Decision: decided(decision)})
+	keepalive := &agreementv1.AwaitResponse{Keepalive: alive}
+	return holdNothing(a.services, request, stream, keepalive,
+		func(ctx context.Context, _ func(*agreementv1.AwaitResponse)) (*agreementv1.AwaitResponse, error) {
+			decision, err := all.Await(ctx, a.services.ensemble, request.GetAgreement())
+			if err != nil {
+				return nil, err
+			}
+			return &agreementv1.AwaitResponse{Decision: decided(decision)}, nil
+		})
 }
 
 func (a *agreementService) Get(ctx context.Context, request *agreementv1.GetRequest) (*agreementv1.GetResponse, error) {
@@ -163,7 +165,8 @@ type voteParams struct{ *agreementv1.VoteRequest }
 func (voteParams) GetWaitTimeout() *durationpb.Duration { return nil }
 
 func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.ServerStreamingServer[agreementv1.VoteResponse]) error {
-	return serve(request, stream, a.vote)
+	keepalive := &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, a.vote)
 }
 
 func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agreementv1.VoteResponse]) (holder, error) {

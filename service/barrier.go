@@ -51,10 +51,11 @@ func (b *barrierService) Wait(request *barrierv1.WaitRequest, stream grpc.Server
 	if err != nil {
 		return err
 	}
-	_, err = holdNothing(b.services, stream, func(ctx context.Context, tell func(*barrierv1.WaitResponse)) (none struct{}, _ error) {
-		return none, b.barrier(asked).Await(ctx, b.services.ensemble, func() { tell(&barrierv1.WaitResponse{}) })
-	})
-	return err
+	keepalive := &barrierv1.WaitResponse{Keepalive: alive}
+	return holdNothing(b.services, request, stream, keepalive,
+		func(ctx context.Context, tell func(*barrierv1.WaitResponse)) (*barrierv1.WaitResponse, error) {
+			return nil, b.barrier(asked).Await(ctx, b.services.ensemble, func() { tell(&barrierv1.WaitResponse{}) })
+		})
 }
 
 func (b *barrierService) List(ctx context.Context, request *barrierv1.ListRequest) (response *barrierv1.ListResponse, err error) {

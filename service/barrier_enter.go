@@ -48,7 +48,8 @@ type entranceRequest struct {
 
 // Enter tells whoever is one too many so before a session is opened for it.
 func (b *barrierService) Enter(request *barrierv1.EnterRequest, stream grpc.ServerStreamingServer[barrierv1.EnterResponse]) error {
-	return serve(request, stream, b.enter)
+	keepalive := &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, b.enter)
 }
 
 func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrierv1.EnterResponse]) (holder, error) {

@@ -73,7 +73,8 @@ func parseValue(value string) error {
 func (e *electionService) Campaign(
 	request *electionv1.CampaignRequest, stream grpc.ServerStreamingServer[electionv1.CampaignResponse],
 ) error {
-	return serve(request, stream, e.campaign)
+	keepalive := &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, e.campaign)
 }
 
 func (e *electionService) campaign(request *electionv1.CampaignRequest, on line[*electionv1.CampaignResponse]) (holder, error) {

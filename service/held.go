@@ -142,8 +142,14 @@ type holder interface {
 	serve(header func() error, sent func()) error
 }
 
-// serve is a call of its own, from end to end.
-func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare func(Q, line[*M]) (holder, error)) error {
+// serve is a call of its own, from end to end. The message keepalive is sent if the request asks for it.
+func serve[Q keptAlive, M any](
+	request Q, stream grpc.ServerStreamingServer[M], keepalive *M, prepare func(Q, line[*M]) (holder, error),
+) error {
+	every, err := parseKeepalive(request)
+	if err != nil {
+		return err
+	}
 	ctx := stream.Context()
 	ends := overOf(ctx)
 	box := newOutbox(ends, stream.Send)
@@ -153,7 +159,13 @@ func serve[Q, M any](request Q, stream grpc.ServerStreamingServer[M], prepare fu
 	if err != nil {
 		return err
 	}
-	return made.serve(func() error { return stream.SendHeader(metadata.MD{}) }, box.Wait)
+	return made.serve(func() error {
+		err := stream.SendHeader(metadata.MD{})
+		if err == nil {
+			keepAlive(box, every, keepalive)
+		}
+		return err
+	}, box.Wait)
 }
 
 // A phase is how far a request has come.

@@ -85,6 +85,10 @@ type leaseService struct {
 
 func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
 	began := time.Now()
+	every, err := parseKeepalive(request)
+	if err != nil {
+		return err
+	}
 	opened, err := l.open(request, stream)
 	if err != nil {
 		return err
@@ -95,6 +99,7 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 	kept := &leaseStream[*leasev1.OpenResponse]{
 		services: l.services, began: began, lease: opened, over: ended, box: newOutbox(ended, stream.Send), words: openWords,
 	}
+	keepAlive(kept.box, every, &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Keepalive{Keepalive: alive}})
 	kept.announce()
 	return kept.keep(stream.Context())
 }

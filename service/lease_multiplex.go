@@ -76,6 +76,13 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	case first.GetOpen() == nil && first.GetResume() == nil:
 		return invalid("request", "", "open or resume in the first message")
 	}
+	every, err := parseKeepalive(first.GetOpen())
+	if resume := first.GetResume(); resume != nil {
+		every, err = parseKeepalive(resume)
+	}
+	if err != nil {
+		return err
+	}
 	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), requests: map[uint64]*started{}}
 	m.unread = newOver(m.ctx)
 	m.box, m.over = newOutbox(m.unread, stream.Send), newOver(m.unread.ctx)
@@ -101,6 +108,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 			m.running.Wait()
 		},
 	}
+	keepAlive(m.box, every, &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Keepalive{Keepalive: alive}})
 	kept.announce()
 	decide := goOn()
 	go func() {

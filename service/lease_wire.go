@@ -70,8 +70,11 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 	}}
 }
 
-func calling[S, Q, M any](method string, request Q, service S, prepare func(S, Q, line[M]) (holder, error)) heldCall {
+func calling[S any, Q keptAlive, M any](method string, request Q, service S, prepare func(S, Q, line[M]) (holder, error)) heldCall {
 	return heldCall{method, request, func(ctx context.Context, of *started) (holder, error) {
+		if every := request.GetKeepalive(); every != nil {
+			return nil, invalid("keepalive", every.AsDuration().String(), "omitted in start: open says it for the whole stream")
+		}
 		return prepare(service, request, lineOf[M](ctx, of))
 	}}
 }

@@ -83,7 +83,8 @@ type lockWords[M any] struct {
 
 // Acquire waits for the lock and holds it.
 func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
-	return serve(request, stream, l.acquire)
+	keepalive := &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, l.acquire)
 }
 
 func (l *lockService) acquire(request *lockv1.AcquireRequest, on line[*lockv1.AcquireResponse]) (holder, error) {

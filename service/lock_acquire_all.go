@@ -66,7 +66,8 @@ type locksRequest struct {
 // AcquireAll waits for several locks and holds them. It tells whoever is one too many for one of the queues so before a session is opened
 // for it.
 func (l *lockService) AcquireAll(request *lockv1.AcquireAllRequest, stream grpc.ServerStreamingServer[lockv1.AcquireAllResponse]) error {
-	return serve(request, stream, l.acquireAll)
+	keepalive := &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, l.acquireAll)
 }
 
 func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*lockv1.AcquireAllResponse]) (holder, error) {

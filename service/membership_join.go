@@ -59,7 +59,8 @@ type joinRequest struct {
 func (m *membershipService) Join(
 	request *membershipv1.JoinRequest, stream grpc.ServerStreamingServer[membershipv1.JoinResponse],
 ) error {
-	return serve(request, stream, m.join)
+	keepalive := &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, m.join)
 }
 
 func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*membershipv1.JoinResponse]) (holder, error) {

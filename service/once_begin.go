@@ -88,7 +88,8 @@ type workRequest struct {
 
 // Begin is Acquire of the work's lock, with a record.
 func (o *onceService) Begin(request *oncev1.BeginRequest, stream grpc.ServerStreamingServer[oncev1.BeginResponse]) error {
-	return serve(request, stream, o.begin)
+	keepalive := &oncev1.BeginResponse{Event: &oncev1.BeginResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, o.begin)
 }
 
 func (o *onceService) begin(request *oncev1.BeginRequest, on line[*oncev1.BeginResponse]) (holder, error) {

@@ -28,7 +28,8 @@ type deliveryRequest struct {
 
 // Take tells whoever is one too many among those who wait so before a session is opened for it.
 func (q *queueService) Take(request *queuev1.TakeRequest, stream grpc.ServerStreamingServer[queuev1.TakeResponse]) error {
-	return serve(request, stream, q.take)
+	keepalive := &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, q.take)
 }
 
 func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeResponse]) (holder, error) {

@@ -52,7 +52,8 @@ type permitsRequest struct {
 
 // Acquire tells whoever is one too many for the semaphore's queue so before a session is opened for it.
 func (m *semaphoreService) Acquire(request *semaphorev1.AcquireRequest, stream grpc.ServerStreamingServer[semaphorev1.AcquireResponse]) error {
-	return serve(request, stream, m.acquire)
+	keepalive := &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, m.acquire)
 }
 
 func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[*semaphorev1.AcquireResponse]) (holder, error) {

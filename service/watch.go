@@ -21,12 +21,23 @@ const (
 
 var alive = &holdv1.Keepalive{}
 
-type watchRequest interface{ GetKeepalive() *durationpb.Duration }
+// A keptAlive request says how often its stream sends something.
+type keptAlive interface{ GetKeepalive() *durationpb.Duration }
+
+func parseKeepalive(request keptAlive) (every *time.Duration, _ error) {
+	return parseDuration("keepalive", request.GetKeepalive(), shortestKeepalive, longestKeepalive)
+}
+
+func keepAlive[M any](box *outbox.Outbox[M], every *time.Duration, message M) {
+	if every != nil {
+		box.KeepAlive(*every, message)
+	}
+}
 
 // openWatch begins a Watch stream whose other fields are right. It returns what sends the stream's messages, and the stream's end. The message
 // keepalive is sent if the request asks for it.
-func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M], keepalive *M) (_ *outbox.Outbox[*M], of over, _ error) {
-	every, err := parseDuration("keepalive", request.GetKeepalive(), shortestKeepalive, longestKeepalive)
+func openWatch[M any](request keptAlive, stream grpc.ServerStreamingServer[M], keepalive *M) (_ *outbox.Outbox[*M], of over, _ error) {
+	every, err := parseKeepalive(request)
 	if err != nil {
 		return nil, of, err
 	}
@@ -36,9 +47,7 @@ func openWatch[M any](request watchRequest, stream grpc.ServerStreamingServer[M]
 	of = overOf(stream.Context())
 	box := newOutbox(of, stream.Send)
 	caller.AfterStatus(stream.Context(), box.Wait)
-	if every != nil {
-		box.KeepAlive(*every, keepalive)
-	}
+	keepAlive(box, every, keepalive)
 	return box, of, nil
 }
 

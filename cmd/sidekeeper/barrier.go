@@ -63,10 +63,15 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			set, began := false, time.Now()
-			err := reach.callWithin(command.Context(), cmp.Or(wait, math.MaxInt64), reach.address,
-				func(ctx context.Context, client *sidekeeper.Client) error {
-					return client.AwaitBarrier(ctx, args[0], func() { set = true })
-				})
+			client, err := reach.dialWith(reach.address)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			reach.dialer.TellAway(show.Notes(command.ErrOrStderr()), reach.address)
+			ctx, cancel := context.WithTimeout(command.Context(), cmp.Or(wait, math.MaxInt64))
+			defer cancel()
+			err = client.AwaitBarrier(ctx, args[0], func() { set = true })
 			if err != nil && set && wait > 0 && time.Since(began) >= wait { // else its sidecar has stopped
 				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is still set after %v", args[0], wait))
 			}

@@ -131,7 +131,7 @@ func (r *reach) runUnder(command *cobra.Command, claim supervise.Claim, argv []s
 	if err != nil {
 		return err
 	}
-	client, err := r.dial(r.address) //nolint:contextcheck // it lives until Close
+	client, err := r.dialWith(r.address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}

@@ -152,10 +152,15 @@ func tabulate[T any](r *reach, to io.Writer, answer proto.Message, header string
 	return show.Table(to, header, each(items, row))
 }
 
-// dial makes a client, which the caller must close.
+// dial makes a client, which the caller must close. What it asks for fails at once while the sidecar is away.
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
+	return r.dialWith(address, sidekeeper.WithoutRepetition())
+}
+
+// dialWith makes a client that waits for a sidecar that is away, as all clients do.
+func (r *reach) dialWith(address string, options ...sidekeeper.Option) (*sidekeeper.Client, error) {
 	r.last = address
-	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.dialer.Dial)}
+	options = append(options, sidekeeper.WithDialer(r.dialer.Dial))
 	if r.usesTLS() {
 		config, err := r.tlsConfig()
 		if err != nil {

@@ -74,6 +74,8 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	say, finish := sayAside(r.Stderr)
 	defer finish()
 	r.say = say
+	r.Dialer.TellAway(say, r.Address)
+	defer r.Dialer.TellAway(nil, "")
 
 	if err := r.take(ctx, claim, signals); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (c *Client) throughAbsence(
 	var again pause
 	for {
 		heard, err := lease.whenValid(ctx, what, func() (bool, error) { return attempt(wait) })
-		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
+		if err == nil || c.noRetries || !mayHeal(err, heard) || lease != nil && lease.context.Err() != nil {
 			return err
 		}
 		if heard {
@@ -105,6 +105,14 @@ func isTransient(err error) bool {
 	return is && (e.Code == codes.Unavailable || errors.Is(e, ErrEnsembleUnreachable))
 }
 
+// mayHeal is isTransient for a stream. One over which the sidecar was heard may have been cut on the way, as by a proxy: the status that a
+// client makes of that bears no reason.
+func mayHeal(err error, heard bool) bool {
+	e, is := errors.AsType[*Error](err)
+	cut := is && e.Reason == "" && (e.Code == codes.Internal || e.Code == codes.Unknown || e.Code == codes.Canceled)
+	return isTransient(err) || heard && cut
+}
+
 // wasCutShort says whether what was asked for ended by itself before the caller had it, such as a lease that was lost while it waited.
 func wasCutShort(err error) bool {
 	e, is := errors.AsType[*Error](err)
@@ -118,19 +126,24 @@ func reopened[T any](ctx context.Context, open func() iter.Seq2[T, error], inter
 		var again pause
 		for {
 			var failed error
+			heard := false
 			for item, err := range open() {
 				if failed = err; err != nil {
 					break
 				}
+				heard = true
 				again.reset()
 				if !yield(item, nil) {
 					return
 				}
 			}
 			interrupted()
-			if err := again.after(ctx, failed); err != nil {
+			if mayHeal(failed, heard) {
+				failed = again.wait(ctx)
+			}
+			if failed != nil {
 				var none T
-				yield(none, err)
+				yield(none, failed)
 				return
 			}
 		}

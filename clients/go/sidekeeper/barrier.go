@@ -31,24 +31,28 @@ func (c *Client) RemoveBarrier(ctx context.Context, name string) error {
 func (c *Client) AwaitBarrier(ctx context.Context, name string, onWaiting func()) error {
 	var again pause
 	for {
-		err := c.awaitBarrier(ctx, name, onWaiting)
-		if err == nil || ctx.Err() != nil || c.noRetries || !isTransient(err) || rest(ctx, again.grow()) != nil {
+		heard, err := c.awaitBarrier(ctx, name, onWaiting)
+		if err == nil || ctx.Err() != nil || c.noRetries || !mayHeal(err, heard) || rest(ctx, again.grow()) != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()) error {
-	stream, err := c.barriers().Wait(ctx, &barrierv1.WaitRequest{Name: name})
+func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()) (heard bool, _ error) {
+	stream, err := c.barriers().Wait(ctx, &barrierv1.WaitRequest{Name: name, Keepalive: keepaliveEvery})
 	for err == nil {
-		if _, err = stream.Recv(); err == nil && onWaiting != nil {
-			onWaiting()
+		var told *barrierv1.WaitResponse
+		if told, err = stream.Recv(); err == nil {
+			heard = true
+			if told.GetKeepalive() == nil && onWaiting != nil {
+				onWaiting()
+			}
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		return nil
+		return heard, nil
 	}
-	return fromStatus(err)
+	return heard, fromStatus(err)
 }
 
 // BarrierOptions say how to enter a double barrier. The zero value waits for ever for the others, with a lease of its own. The functions are

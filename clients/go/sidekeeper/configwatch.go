@@ -48,7 +48,7 @@ func (c *Config) WatchPrefix(ctx context.Context, prefix string) iter.Seq2[Confi
 }
 
 func (c *Config) watch(ctx context.Context, request *configv1.WatchRequest, heard func()) iter.Seq2[ConfigEvent, error] {
-	request.Keepalive = watchKeepalive
+	request.Keepalive = keepaliveEvery
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[configv1.WatchResponse], error) {
 		return c.stub.Watch(ctx, request)
 	}

@@ -113,7 +113,7 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[*Observatio
 		return &next, true
 	}
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[electionv1.WatchResponse], error) {
-		return c.elections().Watch(ctx, &electionv1.WatchRequest{Name: name, Keepalive: watchKeepalive})
+		return c.elections().Watch(ctx, &electionv1.WatchRequest{Name: name, Keepalive: keepaliveEvery})
 	}
 	watch := func() iter.Seq2[*Observation, error] {
 		return staleAtEnd(messages(ctx, c.clock, open, news, unheard), &last)

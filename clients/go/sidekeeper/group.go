@@ -98,7 +98,7 @@ func (c *Client) GetGroup(ctx context.Context, group string) (*GroupView, error)
 // error, also when ctx ends or the sidecar is away: what it has shown may then be out of date.
 func (c *Client) WatchGroup(ctx context.Context, group string) iter.Seq2[*GroupChange, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[membershipv1.WatchResponse], error) {
-		return c.groups().Watch(ctx, &membershipv1.WatchRequest{Group: group, Keepalive: watchKeepalive})
+		return c.groups().Watch(ctx, &membershipv1.WatchRequest{Group: group, Keepalive: keepaliveEvery})
 	}
 	return messages(ctx, c.clock, open, groupChangeFrom, unheard)
 }

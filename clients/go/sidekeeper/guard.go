@@ -77,7 +77,7 @@ type CurrentToken struct {
 // it ends: with an error, also when ctx ends or the sidecar is away. What was told before is stale from then on.
 func (c *Client) WatchTokens(ctx context.Context, locks ...string) iter.Seq2[[]CurrentToken, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[fencingv1.WatchResponse], error) {
-		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks, Keepalive: watchKeepalive})
+		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks, Keepalive: keepaliveEvery})
 	}
 	from := func(wire *fencingv1.WatchResponse) ([]CurrentToken, bool) {
 		return each(wire.GetTokens(), func(of *fencingv1.CurrentToken) CurrentToken {

@@ -158,7 +158,9 @@ func (l *Lock) begin(ctx, streaming context.Context, name string, options LockOp
 	c, lease := l.client, options.Lease
 	stream := heldStream{claim: l.claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
 	stream.open = single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
-		return c.locks.Acquire(streaming, options.request(name))
+		request := options.request(name)
+		request.Keepalive = keepaliveEvery
+		return c.locks.Acquire(streaming, request)
 	}, l.handle)
 	if lease != nil && lease.client == c {
 		l.carried(lease.multiplex, options.request(name))

@@ -97,7 +97,7 @@ func (c *Client) GetSemaphore(ctx context.Context, name string) (*SemaphoreView,
 // is away: what it has shown may then be out of date.
 func (c *Client) WatchSemaphore(ctx context.Context, name string) iter.Seq2[*SemaphoreView, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[semaphorev1.WatchResponse], error) {
-		return c.semaphores().Watch(ctx, &semaphorev1.WatchRequest{Name: name, Keepalive: watchKeepalive})
+		return c.semaphores().Watch(ctx, &semaphorev1.WatchRequest{Name: name, Keepalive: keepaliveEvery})
 	}
 	from := func(wire *semaphorev1.WatchResponse) (*SemaphoreView, bool) {
 		view := semaphoreViewFrom(wire.GetView())

@@ -115,7 +115,7 @@ func (c *Client) Get(ctx context.Context, name string) (*View, error) {
 // has shown may then be out of date.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[*View, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[lockv1.WatchResponse], error) {
-		return c.locks.Watch(ctx, &lockv1.WatchRequest{Name: name, Keepalive: watchKeepalive})
+		return c.locks.Watch(ctx, &lockv1.WatchRequest{Name: name, Keepalive: keepaliveEvery})
 	}
 	from := func(wire *lockv1.WatchResponse) (*View, bool) {
 		view := viewFrom(wire.GetView())

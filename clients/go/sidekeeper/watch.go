@@ -14,11 +14,11 @@ import (
 )
 
 // SilenceTimeout is after how long without a message a watch takes the sidecar for silent. The watch then ends as if the sidecar were
-// away. It asks for three messages in this time. A sidecar that sends no keepalives, as an older one, is never taken for silent.
+// away. It asks for five messages in this time. A sidecar that sends no keepalives, as an older one, is never taken for silent.
 const SilenceTimeout = 15 * time.Second
 
 var (
-	watchKeepalive = durationpb.New(SilenceTimeout / 3)
+	keepaliveEvery = durationpb.New(SilenceTimeout / 5)
 	errFellSilent  = &Error{Code: codes.Unavailable, Message: "the sidecar is silent"}
 )
 

@@ -215,7 +215,10 @@ type VoteRequest struct {
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -292,6 +295,13 @@ func (x *VoteRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *VoteRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // VoteResponse is one event of a vote. Ignore messages whose event you do not know.
 type VoteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -303,6 +313,7 @@ type VoteResponse struct {
 	//	*VoteResponse_Suspended
 	//	*VoteResponse_Resumed
 	//	*VoteResponse_Decided
+	//	*VoteResponse_Keepalive
 	Event         isVoteResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -381,6 +392,15 @@ func (x *VoteResponse) GetDecided() *Decided {
 	return nil
 }
 
+func (x *VoteResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*VoteResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isVoteResponse_Event interface {
 	isVoteResponse_Event()
 }
@@ -405,6 +425,11 @@ type VoteResponse_Decided struct {
 	Decided *Decided `protobuf:"bytes,4,opt,name=decided,proto3,oneof"`
 }
 
+type VoteResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,5,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*VoteResponse_Voted) isVoteResponse_Event() {}
 
 func (*VoteResponse_Suspended) isVoteResponse_Event() {}
@@ -412,6 +437,8 @@ func (*VoteResponse_Suspended) isVoteResponse_Event() {}
 func (*VoteResponse_Resumed) isVoteResponse_Event() {}
 
 func (*VoteResponse_Decided) isVoteResponse_Event() {}
+
+func (*VoteResponse_Keepalive) isVoteResponse_Event() {}
 
 // Voted says that the caller has voted.
 type Voted struct {
@@ -603,7 +630,10 @@ type AwaitRequest struct {
 	// Required. The name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The agreement's id, from Begin.
-	Agreement     string `protobuf:"bytes,2,opt,name=agreement,proto3" json:"agreement,omitempty"`
+	Agreement string `protobuf:"bytes,2,opt,name=agreement,proto3" json:"agreement,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,11 +682,20 @@ func (x *AwaitRequest) GetAgreement() string {
 	return ""
 }
 
+func (x *AwaitRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // AwaitResponse says what the decision is. It comes once.
 type AwaitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set.
-	Decision      Decision `protobuf:"varint,1,opt,name=decision,proto3,enum=sidekeeper.agreement.v1.Decision" json:"decision,omitempty"`
+	// Set unless keepalive is.
+	Decision Decision `protobuf:"varint,1,opt,name=decision,proto3,enum=sidekeeper.agreement.v1.Decision" json:"decision,omitempty"`
+	// Set if there is no decision, and nothing else was sent for `keepalive`.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +735,13 @@ func (x *AwaitResponse) GetDecision() Decision {
 		return x.Decision
 	}
 	return Decision_DECISION_UNSPECIFIED
+}
+
+func (x *AwaitResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
 }
 
 // GetRequest says whose agreements to return.
@@ -984,22 +1030,24 @@ const file_sidekeeper_agreement_v1_agreement_proto_rawDesc = "" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\"-\n" +
 	"\rBeginResponse\x12\x1c\n" +
-	"\tagreement\x18\x01 \x01(\tR\tagreement\"\x9f\x02\n" +
+	"\tagreement\x18\x01 \x01(\tR\tagreement\"\xd8\x02\n" +
 	"\vVoteRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tagreement\x18\x02 \x01(\tR\tagreement\x12 \n" +
 	"\vparticipant\x18\x03 \x01(\tR\vparticipant\x12\x19\n" +
 	"\blease_id\x18\x04 \x01(\tR\aleaseId\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12N\n" +
-	"\bmetadata\x18\x06 \x03(\v22.sidekeeper.agreement.v1.VoteRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v22.sidekeeper.agreement.v1.VoteRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc4\x02\n" +
 	"\fVoteResponse\x126\n" +
 	"\x05voted\x18\x01 \x01(\v2\x1e.sidekeeper.agreement.v1.VotedH\x00R\x05voted\x12=\n" +
 	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12<\n" +
-	"\adecided\x18\x04 \x01(\v2 .sidekeeper.agreement.v1.DecidedH\x00R\adecidedB\a\n" +
+	"\adecided\x18\x04 \x01(\v2 .sidekeeper.agreement.v1.DecidedH\x00R\adecided\x12=\n" +
+	"\tkeepalive\x18\x05 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"\a\n" +
 	"\x05Voted\"H\n" +
 	"\aDecided\x12=\n" +
@@ -1008,12 +1056,14 @@ const file_sidekeeper_agreement_v1_agreement_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tagreement\x18\x02 \x01(\tR\tagreement\"N\n" +
 	"\rAbortResponse\x12=\n" +
-	"\bdecision\x18\x01 \x01(\x0e2!.sidekeeper.agreement.v1.DecisionR\bdecision\"@\n" +
+	"\bdecision\x18\x01 \x01(\x0e2!.sidekeeper.agreement.v1.DecisionR\bdecision\"y\n" +
 	"\fAwaitRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tagreement\x18\x02 \x01(\tR\tagreement\"N\n" +
+	"\tagreement\x18\x02 \x01(\tR\tagreement\x127\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x8b\x01\n" +
 	"\rAwaitResponse\x12=\n" +
-	"\bdecision\x18\x01 \x01(\x0e2!.sidekeeper.agreement.v1.DecisionR\bdecision\" \n" +
+	"\bdecision\x18\x01 \x01(\x0e2!.sidekeeper.agreement.v1.DecisionR\bdecision\x12;\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive\" \n" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"Q\n" +
@@ -1080,38 +1130,43 @@ var file_sidekeeper_agreement_v1_agreement_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 	(*v1.Suspended)(nil),          // 18: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),            // 19: sidekeeper.hold.v1.Resumed
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*v1.Keepalive)(nil),          // 20: sidekeeper.hold.v1.Keepalive
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
 }
 var file_sidekeeper_agreement_v1_agreement_proto_depIdxs = []int32{
 	17, // 0: sidekeeper.agreement.v1.BeginRequest.timeout:type_name -> google.protobuf.Duration
 	16, // 1: sidekeeper.agreement.v1.VoteRequest.metadata:type_name -> sidekeeper.agreement.v1.VoteRequest.MetadataEntry
-	5,  // 2: sidekeeper.agreement.v1.VoteResponse.voted:type_name -> sidekeeper.agreement.v1.Voted
-	18, // 3: sidekeeper.agreement.v1.VoteResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	19, // 4: sidekeeper.agreement.v1.VoteResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	6,  // 5: sidekeeper.agreement.v1.VoteResponse.decided:type_name -> sidekeeper.agreement.v1.Decided
-	0,  // 6: sidekeeper.agreement.v1.Decided.decision:type_name -> sidekeeper.agreement.v1.Decision
-	0,  // 7: sidekeeper.agreement.v1.AbortResponse.decision:type_name -> sidekeeper.agreement.v1.Decision
-	0,  // 8: sidekeeper.agreement.v1.AwaitResponse.decision:type_name -> sidekeeper.agreement.v1.Decision
-	13, // 9: sidekeeper.agreement.v1.GetResponse.agreements:type_name -> sidekeeper.agreement.v1.Agreement
-	20, // 10: sidekeeper.agreement.v1.Agreement.deadline:type_name -> google.protobuf.Timestamp
-	0,  // 11: sidekeeper.agreement.v1.Agreement.decision:type_name -> sidekeeper.agreement.v1.Decision
-	1,  // 12: sidekeeper.agreement.v1.AgreementService.Begin:input_type -> sidekeeper.agreement.v1.BeginRequest
-	3,  // 13: sidekeeper.agreement.v1.AgreementService.Vote:input_type -> sidekeeper.agreement.v1.VoteRequest
-	7,  // 14: sidekeeper.agreement.v1.AgreementService.Abort:input_type -> sidekeeper.agreement.v1.AbortRequest
-	9,  // 15: sidekeeper.agreement.v1.AgreementService.Await:input_type -> sidekeeper.agreement.v1.AwaitRequest
-	11, // 16: sidekeeper.agreement.v1.AgreementService.Get:input_type -> sidekeeper.agreement.v1.GetRequest
-	14, // 17: sidekeeper.agreement.v1.AgreementService.Forget:input_type -> sidekeeper.agreement.v1.ForgetRequest
-	2,  // 18: sidekeeper.agreement.v1.AgreementService.Begin:output_type -> sidekeeper.agreement.v1.BeginResponse
-	4,  // 19: sidekeeper.agreement.v1.AgreementService.Vote:output_type -> sidekeeper.agreement.v1.VoteResponse
-	8,  // 20: sidekeeper.agreement.v1.AgreementService.Abort:output_type -> sidekeeper.agreement.v1.AbortResponse
-	10, // 21: sidekeeper.agreement.v1.AgreementService.Await:output_type -> sidekeeper.agreement.v1.AwaitResponse
-	12, // 22: sidekeeper.agreement.v1.AgreementService.Get:output_type -> sidekeeper.agreement.v1.GetResponse
-	15, // 23: sidekeeper.agreement.v1.AgreementService.Forget:output_type -> sidekeeper.agreement.v1.ForgetResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 2: sidekeeper.agreement.v1.VoteRequest.keepalive:type_name -> google.protobuf.Duration
+	5,  // 3: sidekeeper.agreement.v1.VoteResponse.voted:type_name -> sidekeeper.agreement.v1.Voted
+	18, // 4: sidekeeper.agreement.v1.VoteResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	19, // 5: sidekeeper.agreement.v1.VoteResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	6,  // 6: sidekeeper.agreement.v1.VoteResponse.decided:type_name -> sidekeeper.agreement.v1.Decided
+	20, // 7: sidekeeper.agreement.v1.VoteResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 8: sidekeeper.agreement.v1.Decided.decision:type_name -> sidekeeper.agreement.v1.Decision
+	0,  // 9: sidekeeper.agreement.v1.AbortResponse.decision:type_name -> sidekeeper.agreement.v1.Decision
+	17, // 10: sidekeeper.agreement.v1.AwaitRequest.keepalive:type_name -> google.protobuf.Duration
+	0,  // 11: sidekeeper.agreement.v1.AwaitResponse.decision:type_name -> sidekeeper.agreement.v1.Decision
+	20, // 12: sidekeeper.agreement.v1.AwaitResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	13, // 13: sidekeeper.agreement.v1.GetResponse.agreements:type_name -> sidekeeper.agreement.v1.Agreement
+	21, // 14: sidekeeper.agreement.v1.Agreement.deadline:type_name -> google.protobuf.Timestamp
+	0,  // 15: sidekeeper.agreement.v1.Agreement.decision:type_name -> sidekeeper.agreement.v1.Decision
+	1,  // 16: sidekeeper.agreement.v1.AgreementService.Begin:input_type -> sidekeeper.agreement.v1.BeginRequest
+	3,  // 17: sidekeeper.agreement.v1.AgreementService.Vote:input_type -> sidekeeper.agreement.v1.VoteRequest
+	7,  // 18: sidekeeper.agreement.v1.AgreementService.Abort:input_type -> sidekeeper.agreement.v1.AbortRequest
+	9,  // 19: sidekeeper.agreement.v1.AgreementService.Await:input_type -> sidekeeper.agreement.v1.AwaitRequest
+	11, // 20: sidekeeper.agreement.v1.AgreementService.Get:input_type -> sidekeeper.agreement.v1.GetRequest
+	14, // 21: sidekeeper.agreement.v1.AgreementService.Forget:input_type -> sidekeeper.agreement.v1.ForgetRequest
+	2,  // 22: sidekeeper.agreement.v1.AgreementService.Begin:output_type -> sidekeeper.agreement.v1.BeginResponse
+	4,  // 23: sidekeeper.agreement.v1.AgreementService.Vote:output_type -> sidekeeper.agreement.v1.VoteResponse
+	8,  // 24: sidekeeper.agreement.v1.AgreementService.Abort:output_type -> sidekeeper.agreement.v1.AbortResponse
+	10, // 25: sidekeeper.agreement.v1.AgreementService.Await:output_type -> sidekeeper.agreement.v1.AwaitResponse
+	12, // 26: sidekeeper.agreement.v1.AgreementService.Get:output_type -> sidekeeper.agreement.v1.GetResponse
+	15, // 27: sidekeeper.agreement.v1.AgreementService.Forget:output_type -> sidekeeper.agreement.v1.ForgetResponse
+	22, // [22:28] is the sub-list for method output_type
+	16, // [16:22] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_agreement_v1_agreement_proto_init() }
@@ -1124,6 +1179,7 @@ func file_sidekeeper_agreement_v1_agreement_proto_init() {
 		(*VoteResponse_Suspended)(nil),
 		(*VoteResponse_Resumed)(nil),
 		(*VoteResponse_Decided)(nil),
+		(*VoteResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

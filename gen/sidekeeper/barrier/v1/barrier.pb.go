@@ -196,7 +196,10 @@ func (*RemoveResponse) Descriptor() ([]byte, []int) {
 type WaitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The barrier's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,9 +241,18 @@ func (x *WaitRequest) GetName() string {
 	return ""
 }
 
+func (x *WaitRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // WaitResponse says that the barrier is set, and that the caller waits.
 type WaitResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Nothing else was sent for `keepalive`. Omitted in the message that says that the barrier is set.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,1,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +287,13 @@ func (*WaitResponse) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP(), []int{5}
 }
 
+func (x *WaitResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // EnterRequest says which double barrier to enter, and with how many.
 type EnterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -292,7 +311,11 @@ type EnterRequest struct {
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,6 +392,13 @@ func (x *EnterRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *EnterRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // EnterResponse is one event at a double barrier. Ignore messages whose event you do not know.
 type EnterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -380,6 +410,7 @@ type EnterResponse struct {
 	//	*EnterResponse_Entered
 	//	*EnterResponse_Suspended
 	//	*EnterResponse_Resumed
+	//	*EnterResponse_Keepalive
 	Event         isEnterResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -458,6 +489,15 @@ func (x *EnterResponse) GetResumed() *v1.Resumed {
 	return nil
 }
 
+func (x *EnterResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*EnterResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isEnterResponse_Event interface {
 	isEnterResponse_Event()
 }
@@ -482,6 +522,11 @@ type EnterResponse_Resumed struct {
 	Resumed *v1.Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
 }
 
+type EnterResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,5,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*EnterResponse_Waiting) isEnterResponse_Event() {}
 
 func (*EnterResponse_Entered) isEnterResponse_Event() {}
@@ -489,6 +534,8 @@ func (*EnterResponse_Entered) isEnterResponse_Event() {}
 func (*EnterResponse_Suspended) isEnterResponse_Event() {}
 
 func (*EnterResponse_Resumed) isEnterResponse_Event() {}
+
+func (*EnterResponse_Keepalive) isEnterResponse_Event() {}
 
 // Waiting says how many callers stand at the barrier.
 type Waiting struct {
@@ -886,25 +933,29 @@ const file_sidekeeper_barrier_v1_barrier_proto_rawDesc = "" +
 	"\vSetResponse\"#\n" +
 	"\rRemoveRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x10\n" +
-	"\x0eRemoveResponse\"!\n" +
+	"\x0eRemoveResponse\"Z\n" +
 	"\vWaitRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x0e\n" +
-	"\fWaitResponse\"\xb1\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"K\n" +
+	"\fWaitResponse\x12;\n" +
+	"\tkeepalive\x18\x01 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive\"\xea\x02\n" +
 	"\fEnterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x05R\x04size\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12M\n" +
-	"\bmetadata\x18\x06 \x03(\v21.sidekeeper.barrier.v1.EnterRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v21.sidekeeper.barrier.v1.EnterRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x88\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x02\n" +
 	"\rEnterResponse\x12:\n" +
 	"\awaiting\x18\x01 \x01(\v2\x1e.sidekeeper.barrier.v1.WaitingH\x00R\awaiting\x12:\n" +
 	"\aentered\x18\x02 \x01(\v2\x1e.sidekeeper.barrier.v1.EnteredH\x00R\aentered\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
-	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumedB\a\n" +
+	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12=\n" +
+	"\tkeepalive\x18\x05 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"#\n" +
 	"\aWaiting\x12\x18\n" +
 	"\apresent\x18\x01 \x01(\x05R\apresent\"V\n" +
@@ -968,34 +1019,39 @@ var file_sidekeeper_barrier_v1_barrier_proto_goTypes = []any{
 	(*Barrier)(nil),             // 14: sidekeeper.barrier.v1.Barrier
 	nil,                         // 15: sidekeeper.barrier.v1.EnterRequest.MetadataEntry
 	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
-	(*v1.Suspended)(nil),        // 17: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),          // 18: sidekeeper.hold.v1.Resumed
+	(*v1.Keepalive)(nil),        // 17: sidekeeper.hold.v1.Keepalive
+	(*v1.Suspended)(nil),        // 18: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 19: sidekeeper.hold.v1.Resumed
 }
 var file_sidekeeper_barrier_v1_barrier_proto_depIdxs = []int32{
-	16, // 0: sidekeeper.barrier.v1.EnterRequest.wait_timeout:type_name -> google.protobuf.Duration
-	15, // 1: sidekeeper.barrier.v1.EnterRequest.metadata:type_name -> sidekeeper.barrier.v1.EnterRequest.MetadataEntry
-	8,  // 2: sidekeeper.barrier.v1.EnterResponse.waiting:type_name -> sidekeeper.barrier.v1.Waiting
-	9,  // 3: sidekeeper.barrier.v1.EnterResponse.entered:type_name -> sidekeeper.barrier.v1.Entered
-	17, // 4: sidekeeper.barrier.v1.EnterResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	18, // 5: sidekeeper.barrier.v1.EnterResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	14, // 6: sidekeeper.barrier.v1.ListResponse.barriers:type_name -> sidekeeper.barrier.v1.Barrier
-	0,  // 7: sidekeeper.barrier.v1.BarrierService.Set:input_type -> sidekeeper.barrier.v1.SetRequest
-	2,  // 8: sidekeeper.barrier.v1.BarrierService.Remove:input_type -> sidekeeper.barrier.v1.RemoveRequest
-	4,  // 9: sidekeeper.barrier.v1.BarrierService.Wait:input_type -> sidekeeper.barrier.v1.WaitRequest
-	6,  // 10: sidekeeper.barrier.v1.BarrierService.Enter:input_type -> sidekeeper.barrier.v1.EnterRequest
-	10, // 11: sidekeeper.barrier.v1.BarrierService.Leave:input_type -> sidekeeper.barrier.v1.LeaveRequest
-	12, // 12: sidekeeper.barrier.v1.BarrierService.List:input_type -> sidekeeper.barrier.v1.ListRequest
-	1,  // 13: sidekeeper.barrier.v1.BarrierService.Set:output_type -> sidekeeper.barrier.v1.SetResponse
-	3,  // 14: sidekeeper.barrier.v1.BarrierService.Remove:output_type -> sidekeeper.barrier.v1.RemoveResponse
-	5,  // 15: sidekeeper.barrier.v1.BarrierService.Wait:output_type -> sidekeeper.barrier.v1.WaitResponse
-	7,  // 16: sidekeeper.barrier.v1.BarrierService.Enter:output_type -> sidekeeper.barrier.v1.EnterResponse
-	11, // 17: sidekeeper.barrier.v1.BarrierService.Leave:output_type -> sidekeeper.barrier.v1.LeaveResponse
-	13, // 18: sidekeeper.barrier.v1.BarrierService.List:output_type -> sidekeeper.barrier.v1.ListResponse
-	13, // [13:19] is the sub-list for method output_type
-	7,  // [7:13] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	16, // 0: sidekeeper.barrier.v1.WaitRequest.keepalive:type_name -> google.protobuf.Duration
+	17, // 1: sidekeeper.barrier.v1.WaitResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	16, // 2: sidekeeper.barrier.v1.EnterRequest.wait_timeout:type_name -> google.protobuf.Duration
+	15, // 3: sidekeeper.barrier.v1.EnterRequest.metadata:type_name -> sidekeeper.barrier.v1.EnterRequest.MetadataEntry
+	16, // 4: sidekeeper.barrier.v1.EnterRequest.keepalive:type_name -> google.protobuf.Duration
+	8,  // 5: sidekeeper.barrier.v1.EnterResponse.waiting:type_name -> sidekeeper.barrier.v1.Waiting
+	9,  // 6: sidekeeper.barrier.v1.EnterResponse.entered:type_name -> sidekeeper.barrier.v1.Entered
+	18, // 7: sidekeeper.barrier.v1.EnterResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	19, // 8: sidekeeper.barrier.v1.EnterResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	17, // 9: sidekeeper.barrier.v1.EnterResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	14, // 10: sidekeeper.barrier.v1.ListResponse.barriers:type_name -> sidekeeper.barrier.v1.Barrier
+	0,  // 11: sidekeeper.barrier.v1.BarrierService.Set:input_type -> sidekeeper.barrier.v1.SetRequest
+	2,  // 12: sidekeeper.barrier.v1.BarrierService.Remove:input_type -> sidekeeper.barrier.v1.RemoveRequest
+	4,  // 13: sidekeeper.barrier.v1.BarrierService.Wait:input_type -> sidekeeper.barrier.v1.WaitRequest
+	6,  // 14: sidekeeper.barrier.v1.BarrierService.Enter:input_type -> sidekeeper.barrier.v1.EnterRequest
+	10, // 15: sidekeeper.barrier.v1.BarrierService.Leave:input_type -> sidekeeper.barrier.v1.LeaveRequest
+	12, // 16: sidekeeper.barrier.v1.BarrierService.List:input_type -> sidekeeper.barrier.v1.ListRequest
+	1,  // 17: sidekeeper.barrier.v1.BarrierService.Set:output_type -> sidekeeper.barrier.v1.SetResponse
+	3,  // 18: sidekeeper.barrier.v1.BarrierService.Remove:output_type -> sidekeeper.barrier.v1.RemoveResponse
+	5,  // 19: sidekeeper.barrier.v1.BarrierService.Wait:output_type -> sidekeeper.barrier.v1.WaitResponse
+	7,  // 20: sidekeeper.barrier.v1.BarrierService.Enter:output_type -> sidekeeper.barrier.v1.EnterResponse
+	11, // 21: sidekeeper.barrier.v1.BarrierService.Leave:output_type -> sidekeeper.barrier.v1.LeaveResponse
+	13, // 22: sidekeeper.barrier.v1.BarrierService.List:output_type -> sidekeeper.barrier.v1.ListResponse
+	17, // [17:23] is the sub-list for method output_type
+	11, // [11:17] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_barrier_v1_barrier_proto_init() }
@@ -1008,6 +1064,7 @@ func file_sidekeeper_barrier_v1_barrier_proto_init() {
 		(*EnterResponse_Entered)(nil),
 		(*EnterResponse_Suspended)(nil),
 		(*EnterResponse_Resumed)(nil),
+		(*EnterResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

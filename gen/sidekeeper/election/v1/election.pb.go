@@ -43,7 +43,11 @@ type CampaignRequest struct {
 	WaitTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
 	// Optional. More about the candidate, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -120,6 +124,13 @@ func (x *CampaignRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *CampaignRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // CampaignResponse is one event while waiting for leadership or holding it. Ignore messages whose event you do not know.
 type CampaignResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -132,6 +143,7 @@ type CampaignResponse struct {
 	//	*CampaignResponse_Suspended
 	//	*CampaignResponse_Resumed
 	//	*CampaignResponse_YieldRequested
+	//	*CampaignResponse_Keepalive
 	Event         isCampaignResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -219,6 +231,15 @@ func (x *CampaignResponse) GetYieldRequested() *YieldRequested {
 	return nil
 }
 
+func (x *CampaignResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*CampaignResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isCampaignResponse_Event interface {
 	isCampaignResponse_Event()
 }
@@ -248,6 +269,11 @@ type CampaignResponse_YieldRequested struct {
 	YieldRequested *YieldRequested `protobuf:"bytes,5,opt,name=yield_requested,json=yieldRequested,proto3,oneof"`
 }
 
+type CampaignResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*CampaignResponse_Candidate) isCampaignResponse_Event() {}
 
 func (*CampaignResponse_Elected) isCampaignResponse_Event() {}
@@ -257,6 +283,8 @@ func (*CampaignResponse_Suspended) isCampaignResponse_Event() {}
 func (*CampaignResponse_Resumed) isCampaignResponse_Event() {}
 
 func (*CampaignResponse_YieldRequested) isCampaignResponse_Event() {}
+
+func (*CampaignResponse_Keepalive) isCampaignResponse_Event() {}
 
 // Candidacy says how a candidate stands that has to wait.
 type Candidacy struct {
@@ -1248,23 +1276,25 @@ var File_sidekeeper_election_v1_election_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_election_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"%sidekeeper/election/v1/election.proto\x12\x16sidekeeper.election.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xc2\x02\n" +
+	"%sidekeeper/election/v1/election.proto\x12\x16sidekeeper.election.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xfb\x02\n" +
 	"\x0fCampaignRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tcandidate\x18\x02 \x01(\tR\tcandidate\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\tR\x05value\x12\x19\n" +
 	"\blease_id\x18\x04 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12Q\n" +
-	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.election.v1.CampaignRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.election.v1.CampaignRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe6\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa5\x03\n" +
 	"\x10CampaignResponse\x12A\n" +
 	"\tcandidate\x18\x01 \x01(\v2!.sidekeeper.election.v1.CandidacyH\x00R\tcandidate\x12;\n" +
 	"\aelected\x18\x02 \x01(\v2\x1f.sidekeeper.election.v1.ElectedH\x00R\aelected\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12Q\n" +
-	"\x0fyield_requested\x18\x05 \x01(\v2&.sidekeeper.election.v1.YieldRequestedH\x00R\x0eyieldRequestedB\a\n" +
+	"\x0fyield_requested\x18\x05 \x01(\v2&.sidekeeper.election.v1.YieldRequestedH\x00R\x0eyieldRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"_\n" +
 	"\tCandidacy\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x126\n" +
@@ -1377,51 +1407,53 @@ var file_sidekeeper_election_v1_election_proto_goTypes = []any{
 	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
 	(*v1.Suspended)(nil),        // 22: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),          // 23: sidekeeper.hold.v1.Resumed
-	(*v1.Ticket)(nil),           // 24: sidekeeper.hold.v1.Ticket
-	(*v1.Stale)(nil),            // 25: sidekeeper.hold.v1.Stale
-	(*v1.Keepalive)(nil),        // 26: sidekeeper.hold.v1.Keepalive
+	(*v1.Keepalive)(nil),        // 24: sidekeeper.hold.v1.Keepalive
+	(*v1.Ticket)(nil),           // 25: sidekeeper.hold.v1.Ticket
+	(*v1.Stale)(nil),            // 26: sidekeeper.hold.v1.Stale
 }
 var file_sidekeeper_election_v1_election_proto_depIdxs = []int32{
 	21, // 0: sidekeeper.election.v1.CampaignRequest.wait_timeout:type_name -> google.protobuf.Duration
 	18, // 1: sidekeeper.election.v1.CampaignRequest.metadata:type_name -> sidekeeper.election.v1.CampaignRequest.MetadataEntry
-	2,  // 2: sidekeeper.election.v1.CampaignResponse.candidate:type_name -> sidekeeper.election.v1.Candidacy
-	3,  // 3: sidekeeper.election.v1.CampaignResponse.elected:type_name -> sidekeeper.election.v1.Elected
-	22, // 4: sidekeeper.election.v1.CampaignResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	23, // 5: sidekeeper.election.v1.CampaignResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	4,  // 6: sidekeeper.election.v1.CampaignResponse.yield_requested:type_name -> sidekeeper.election.v1.YieldRequested
-	5,  // 7: sidekeeper.election.v1.Candidacy.leader:type_name -> sidekeeper.election.v1.Leader
-	24, // 8: sidekeeper.election.v1.Elected.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	21, // 9: sidekeeper.election.v1.YieldRequested.grace:type_name -> google.protobuf.Duration
-	24, // 10: sidekeeper.election.v1.Leader.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	19, // 11: sidekeeper.election.v1.Leader.metadata:type_name -> sidekeeper.election.v1.Leader.MetadataEntry
-	20, // 12: sidekeeper.election.v1.Candidate.metadata:type_name -> sidekeeper.election.v1.Candidate.MetadataEntry
-	21, // 13: sidekeeper.election.v1.Candidate.age:type_name -> google.protobuf.Duration
-	24, // 14: sidekeeper.election.v1.ProclaimRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	21, // 15: sidekeeper.election.v1.TransferRequest.grace:type_name -> google.protobuf.Duration
-	5,  // 16: sidekeeper.election.v1.GetResponse.leader:type_name -> sidekeeper.election.v1.Leader
-	6,  // 17: sidekeeper.election.v1.GetResponse.candidates:type_name -> sidekeeper.election.v1.Candidate
-	21, // 18: sidekeeper.election.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	5,  // 19: sidekeeper.election.v1.WatchResponse.leader:type_name -> sidekeeper.election.v1.Leader
-	17, // 20: sidekeeper.election.v1.WatchResponse.vacant:type_name -> sidekeeper.election.v1.Vacant
-	25, // 21: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
-	26, // 22: sidekeeper.election.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	0,  // 23: sidekeeper.election.v1.ElectionService.Campaign:input_type -> sidekeeper.election.v1.CampaignRequest
-	7,  // 24: sidekeeper.election.v1.ElectionService.Proclaim:input_type -> sidekeeper.election.v1.ProclaimRequest
-	9,  // 25: sidekeeper.election.v1.ElectionService.Resign:input_type -> sidekeeper.election.v1.ResignRequest
-	11, // 26: sidekeeper.election.v1.ElectionService.Transfer:input_type -> sidekeeper.election.v1.TransferRequest
-	13, // 27: sidekeeper.election.v1.ElectionService.Get:input_type -> sidekeeper.election.v1.GetRequest
-	15, // 28: sidekeeper.election.v1.ElectionService.Watch:input_type -> sidekeeper.election.v1.WatchRequest
-	1,  // 29: sidekeeper.election.v1.ElectionService.Campaign:output_type -> sidekeeper.election.v1.CampaignResponse
-	8,  // 30: sidekeeper.election.v1.ElectionService.Proclaim:output_type -> sidekeeper.election.v1.ProclaimResponse
-	10, // 31: sidekeeper.election.v1.ElectionService.Resign:output_type -> sidekeeper.election.v1.ResignResponse
-	12, // 32: sidekeeper.election.v1.ElectionService.Transfer:output_type -> sidekeeper.election.v1.TransferResponse
-	14, // 33: sidekeeper.election.v1.ElectionService.Get:output_type -> sidekeeper.election.v1.GetResponse
-	16, // 34: sidekeeper.election.v1.ElectionService.Watch:output_type -> sidekeeper.election.v1.WatchResponse
-	29, // [29:35] is the sub-list for method output_type
-	23, // [23:29] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	21, // 2: sidekeeper.election.v1.CampaignRequest.keepalive:type_name -> google.protobuf.Duration
+	2,  // 3: sidekeeper.election.v1.CampaignResponse.candidate:type_name -> sidekeeper.election.v1.Candidacy
+	3,  // 4: sidekeeper.election.v1.CampaignResponse.elected:type_name -> sidekeeper.election.v1.Elected
+	22, // 5: sidekeeper.election.v1.CampaignResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	23, // 6: sidekeeper.election.v1.CampaignResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	4,  // 7: sidekeeper.election.v1.CampaignResponse.yield_requested:type_name -> sidekeeper.election.v1.YieldRequested
+	24, // 8: sidekeeper.election.v1.CampaignResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	5,  // 9: sidekeeper.election.v1.Candidacy.leader:type_name -> sidekeeper.election.v1.Leader
+	25, // 10: sidekeeper.election.v1.Elected.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	21, // 11: sidekeeper.election.v1.YieldRequested.grace:type_name -> google.protobuf.Duration
+	25, // 12: sidekeeper.election.v1.Leader.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	19, // 13: sidekeeper.election.v1.Leader.metadata:type_name -> sidekeeper.election.v1.Leader.MetadataEntry
+	20, // 14: sidekeeper.election.v1.Candidate.metadata:type_name -> sidekeeper.election.v1.Candidate.MetadataEntry
+	21, // 15: sidekeeper.election.v1.Candidate.age:type_name -> google.protobuf.Duration
+	25, // 16: sidekeeper.election.v1.ProclaimRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	21, // 17: sidekeeper.election.v1.TransferRequest.grace:type_name -> google.protobuf.Duration
+	5,  // 18: sidekeeper.election.v1.GetResponse.leader:type_name -> sidekeeper.election.v1.Leader
+	6,  // 19: sidekeeper.election.v1.GetResponse.candidates:type_name -> sidekeeper.election.v1.Candidate
+	21, // 20: sidekeeper.election.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	5,  // 21: sidekeeper.election.v1.WatchResponse.leader:type_name -> sidekeeper.election.v1.Leader
+	17, // 22: sidekeeper.election.v1.WatchResponse.vacant:type_name -> sidekeeper.election.v1.Vacant
+	26, // 23: sidekeeper.election.v1.WatchResponse.stale:type_name -> sidekeeper.hold.v1.Stale
+	24, // 24: sidekeeper.election.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 25: sidekeeper.election.v1.ElectionService.Campaign:input_type -> sidekeeper.election.v1.CampaignRequest
+	7,  // 26: sidekeeper.election.v1.ElectionService.Proclaim:input_type -> sidekeeper.election.v1.ProclaimRequest
+	9,  // 27: sidekeeper.election.v1.ElectionService.Resign:input_type -> sidekeeper.election.v1.ResignRequest
+	11, // 28: sidekeeper.election.v1.ElectionService.Transfer:input_type -> sidekeeper.election.v1.TransferRequest
+	13, // 29: sidekeeper.election.v1.ElectionService.Get:input_type -> sidekeeper.election.v1.GetRequest
+	15, // 30: sidekeeper.election.v1.ElectionService.Watch:input_type -> sidekeeper.election.v1.WatchRequest
+	1,  // 31: sidekeeper.election.v1.ElectionService.Campaign:output_type -> sidekeeper.election.v1.CampaignResponse
+	8,  // 32: sidekeeper.election.v1.ElectionService.Proclaim:output_type -> sidekeeper.election.v1.ProclaimResponse
+	10, // 33: sidekeeper.election.v1.ElectionService.Resign:output_type -> sidekeeper.election.v1.ResignResponse
+	12, // 34: sidekeeper.election.v1.ElectionService.Transfer:output_type -> sidekeeper.election.v1.TransferResponse
+	14, // 35: sidekeeper.election.v1.ElectionService.Get:output_type -> sidekeeper.election.v1.GetResponse
+	16, // 36: sidekeeper.election.v1.ElectionService.Watch:output_type -> sidekeeper.election.v1.WatchResponse
+	31, // [31:37] is the sub-list for method output_type
+	25, // [25:31] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_election_v1_election_proto_init() }
@@ -1435,6 +1467,7 @@ func file_sidekeeper_election_v1_election_proto_init() {
 		(*CampaignResponse_Suspended)(nil),
 		(*CampaignResponse_Resumed)(nil),
 		(*CampaignResponse_YieldRequested)(nil),
+		(*CampaignResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_election_v1_election_proto_msgTypes[16].OneofWrappers = []any{
 		(*WatchResponse_Leader)(nil),

@@ -56,8 +56,12 @@ type AcquireRequest struct {
 	// to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
 	// not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
 	DetectDeadlock bool `protobuf:"varint,8,opt,name=detect_deadlock,json=detectDeadlock,proto3" json:"detect_deadlock,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,9,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AcquireRequest) Reset() {
@@ -146,6 +150,13 @@ func (x *AcquireRequest) GetDetectDeadlock() bool {
 	return false
 }
 
+func (x *AcquireRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // AcquireResponse is one event while waiting for a lock or holding it. Ignore messages whose event you do not know.
 type AcquireResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -158,6 +169,7 @@ type AcquireResponse struct {
 	//	*AcquireResponse_Suspended
 	//	*AcquireResponse_Resumed
 	//	*AcquireResponse_RevocationRequested
+	//	*AcquireResponse_Keepalive
 	Event         isAcquireResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -245,6 +257,15 @@ func (x *AcquireResponse) GetRevocationRequested() *v1.RevocationRequested {
 	return nil
 }
 
+func (x *AcquireResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isAcquireResponse_Event interface {
 	isAcquireResponse_Event()
 }
@@ -274,6 +295,11 @@ type AcquireResponse_RevocationRequested struct {
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type AcquireResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*AcquireResponse_Queued) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_Granted) isAcquireResponse_Event() {}
@@ -283,6 +309,8 @@ func (*AcquireResponse_Suspended) isAcquireResponse_Event() {}
 func (*AcquireResponse_Resumed) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
+
+func (*AcquireResponse_Keepalive) isAcquireResponse_Event() {}
 
 // Granted says that the lock is held.
 type Granted struct {
@@ -355,7 +383,11 @@ type AcquireAllRequest struct {
 	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,6,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -421,6 +453,13 @@ func (x *AcquireAllRequest) GetOwner() string {
 func (x *AcquireAllRequest) GetMetadata() map[string]string {
 	if x != nil {
 		return x.Metadata
+	}
+	return nil
+}
+
+func (x *AcquireAllRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
 	}
 	return nil
 }
@@ -492,6 +531,7 @@ type AcquireAllResponse struct {
 	//	*AcquireAllResponse_Suspended
 	//	*AcquireAllResponse_Resumed
 	//	*AcquireAllResponse_RevocationRequested
+	//	*AcquireAllResponse_Keepalive
 	Event         isAcquireAllResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -579,6 +619,15 @@ func (x *AcquireAllResponse) GetRevocationRequested() *v1.RevocationRequested {
 	return nil
 }
 
+func (x *AcquireAllResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isAcquireAllResponse_Event interface {
 	isAcquireAllResponse_Event()
 }
@@ -608,6 +657,11 @@ type AcquireAllResponse_RevocationRequested struct {
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type AcquireAllResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*AcquireAllResponse_Queued) isAcquireAllResponse_Event() {}
 
 func (*AcquireAllResponse_Granted) isAcquireAllResponse_Event() {}
@@ -617,6 +671,8 @@ func (*AcquireAllResponse_Suspended) isAcquireAllResponse_Event() {}
 func (*AcquireAllResponse_Resumed) isAcquireAllResponse_Event() {}
 
 func (*AcquireAllResponse_RevocationRequested) isAcquireAllResponse_Event() {}
+
+func (*AcquireAllResponse_Keepalive) isAcquireAllResponse_Event() {}
 
 // AllQueued says which locks are still waited for.
 type AllQueued struct {
@@ -2304,7 +2360,7 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xaf\x03\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xe8\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\x12\x19\n" +
@@ -2314,39 +2370,43 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x128\n" +
 	"\n" +
 	"lock_delay\x18\a \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12'\n" +
-	"\x0fdetect_deadlock\x18\b \x01(\bR\x0edetectDeadlock\x1a;\n" +
+	"\x0fdetect_deadlock\x18\b \x01(\bR\x0edetectDeadlock\x127\n" +
+	"\tkeepalive\x18\t \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x03\n" +
 	"\x0fAcquireResponse\x124\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x127\n" +
 	"\agranted\x18\x02 \x01(\v2\x1b.sidekeeper.lock.v1.GrantedH\x00R\agranted\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"K\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xc6\x02\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xff\x02\n" +
 	"\x11AcquireAllRequest\x124\n" +
 	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.WantedLockR\x05locks\x12\x19\n" +
 	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x12O\n" +
-	"\bmetadata\x18\x05 \x03(\v23.sidekeeper.lock.v1.AcquireAllRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x05 \x03(\v23.sidekeeper.lock.v1.AcquireAllRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
 	"\n" +
 	"WantedLock\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\"\xe8\x02\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\"\xa7\x03\n" +
 	"\x12AcquireAllResponse\x127\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1d.sidekeeper.lock.v1.AllQueuedH\x00R\x06queued\x12:\n" +
 	"\agranted\x18\x02 \x01(\v2\x1e.sidekeeper.lock.v1.AllGrantedH\x00R\agranted\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"A\n" +
 	"\tAllQueued\x124\n" +
 	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.QueuedLockR\x05locks\"<\n" +
@@ -2528,78 +2588,82 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*v1.Suspended)(nil),           // 40: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 41: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 42: sidekeeper.hold.v1.RevocationRequested
-	(*v1.Contender)(nil),           // 43: sidekeeper.hold.v1.Contender
-	(*v1.Keepalive)(nil),           // 44: sidekeeper.hold.v1.Keepalive
+	(*v1.Keepalive)(nil),           // 43: sidekeeper.hold.v1.Keepalive
+	(*v1.Contender)(nil),           // 44: sidekeeper.hold.v1.Contender
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	37, // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.hold.v1.Mode
 	38, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
 	35, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
 	38, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
-	39, // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	2,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
-	40, // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	41, // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	42, // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	4,  // 9: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
-	38, // 10: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
-	36, // 11: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	37, // 12: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.hold.v1.Mode
-	6,  // 13: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
-	8,  // 14: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
-	40, // 15: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	41, // 16: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	42, // 17: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	7,  // 18: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
-	9,  // 19: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
-	12, // 20: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	38, // 21: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	38, // 22: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	38, // 23: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	21, // 24: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	43, // 25: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
-	43, // 26: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
-	22, // 27: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
-	38, // 28: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
-	25, // 29: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
-	28, // 30: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
-	27, // 31: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
-	27, // 32: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
-	26, // 33: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
-	38, // 34: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
-	38, // 35: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
-	43, // 36: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.hold.v1.Contender
-	29, // 37: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
-	38, // 38: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
-	32, // 39: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	38, // 40: sidekeeper.lock.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	21, // 41: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	44, // 42: sidekeeper.lock.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	0,  // 43: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	3,  // 44: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
-	10, // 45: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	13, // 46: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	15, // 47: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	17, // 48: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	19, // 49: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	23, // 50: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
-	30, // 51: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	33, // 52: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	1,  // 53: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	5,  // 54: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
-	11, // 55: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	14, // 56: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	16, // 57: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	18, // 58: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	20, // 59: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	24, // 60: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
-	31, // 61: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	34, // 62: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	53, // [53:63] is the sub-list for method output_type
-	43, // [43:53] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	38, // 4: sidekeeper.lock.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
+	39, // 5: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	2,  // 6: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
+	40, // 7: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	41, // 8: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	42, // 9: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	43, // 10: sidekeeper.lock.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	4,  // 11: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
+	38, // 12: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
+	36, // 13: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	38, // 14: sidekeeper.lock.v1.AcquireAllRequest.keepalive:type_name -> google.protobuf.Duration
+	37, // 15: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.hold.v1.Mode
+	6,  // 16: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
+	8,  // 17: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
+	40, // 18: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	41, // 19: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	42, // 20: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	43, // 21: sidekeeper.lock.v1.AcquireAllResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	7,  // 22: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
+	9,  // 23: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
+	12, // 24: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
+	38, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	38, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	38, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	21, // 28: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	44, // 29: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	44, // 30: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	22, // 31: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
+	38, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	25, // 33: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
+	28, // 34: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
+	27, // 35: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
+	27, // 36: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
+	26, // 37: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
+	38, // 38: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
+	38, // 39: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
+	44, // 40: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.hold.v1.Contender
+	29, // 41: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
+	38, // 42: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
+	32, // 43: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	38, // 44: sidekeeper.lock.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	21, // 45: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	43, // 46: sidekeeper.lock.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 47: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	3,  // 48: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	10, // 49: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	13, // 50: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	15, // 51: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	17, // 52: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	19, // 53: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	23, // 54: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
+	30, // 55: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	33, // 56: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	1,  // 57: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	5,  // 58: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	11, // 59: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	14, // 60: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	16, // 61: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	18, // 62: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	20, // 63: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	24, // 64: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
+	31, // 65: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	34, // 66: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	57, // [57:67] is the sub-list for method output_type
+	47, // [47:57] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -2613,6 +2677,7 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireResponse_Suspended)(nil),
 		(*AcquireResponse_Resumed)(nil),
 		(*AcquireResponse_RevocationRequested)(nil),
+		(*AcquireResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_lock_v1_lock_proto_msgTypes[5].OneofWrappers = []any{
 		(*AcquireAllResponse_Queued)(nil),
@@ -2620,6 +2685,7 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireAllResponse_Suspended)(nil),
 		(*AcquireAllResponse_Resumed)(nil),
 		(*AcquireAllResponse_RevocationRequested)(nil),
+		(*AcquireAllResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_lock_v1_lock_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}

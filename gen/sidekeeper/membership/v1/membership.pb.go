@@ -109,7 +109,11 @@ type JoinRequest struct {
 	WaitTimeout *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
 	// Optional. At most 16 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
 	// are checked as it joins: a member remains when they end.
-	Guards        []*v1.Guard `protobuf:"bytes,8,rep,name=guards,proto3" json:"guards,omitempty"`
+	Guards []*v1.Guard `protobuf:"bytes,8,rep,name=guards,proto3" json:"guards,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,9,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +204,13 @@ func (x *JoinRequest) GetGuards() []*v1.Guard {
 	return nil
 }
 
+func (x *JoinRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // JoinResponse is one event while joining a group or being its member. Ignore messages whose event you do not know.
 type JoinResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -211,6 +222,7 @@ type JoinResponse struct {
 	//	*JoinResponse_Suspended
 	//	*JoinResponse_Resumed
 	//	*JoinResponse_Updated
+	//	*JoinResponse_Keepalive
 	Event         isJoinResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -289,6 +301,15 @@ func (x *JoinResponse) GetUpdated() *Updated {
 	return nil
 }
 
+func (x *JoinResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*JoinResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isJoinResponse_Event interface {
 	isJoinResponse_Event()
 }
@@ -313,6 +334,11 @@ type JoinResponse_Updated struct {
 	Updated *Updated `protobuf:"bytes,4,opt,name=updated,proto3,oneof"`
 }
 
+type JoinResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,5,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*JoinResponse_Joined) isJoinResponse_Event() {}
 
 func (*JoinResponse_Suspended) isJoinResponse_Event() {}
@@ -320,6 +346,8 @@ func (*JoinResponse_Suspended) isJoinResponse_Event() {}
 func (*JoinResponse_Resumed) isJoinResponse_Event() {}
 
 func (*JoinResponse_Updated) isJoinResponse_Event() {}
+
+func (*JoinResponse_Keepalive) isJoinResponse_Event() {}
 
 // Joined says that the caller is a member.
 type Joined struct {
@@ -1422,7 +1450,7 @@ var File_sidekeeper_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	")sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xb2\x03\n" +
+	")sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xeb\x03\n" +
 	"\vJoinRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12O\n" +
@@ -1432,15 +1460,17 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\von_conflict\x18\x06 \x01(\x0e2$.sidekeeper.membership.v1.OnConflictR\n" +
 	"onConflict\x12<\n" +
 	"\fwait_timeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x121\n" +
-	"\x06guards\x18\b \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\x1a;\n" +
+	"\x06guards\x18\b \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\x127\n" +
+	"\tkeepalive\x18\t \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc9\x02\n" +
 	"\fJoinResponse\x12:\n" +
 	"\x06joined\x18\x01 \x01(\v2 .sidekeeper.membership.v1.JoinedH\x00R\x06joined\x12=\n" +
 	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12=\n" +
-	"\aupdated\x18\x04 \x01(\v2!.sidekeeper.membership.v1.UpdatedH\x00R\aupdatedB\a\n" +
+	"\aupdated\x18\x04 \x01(\v2!.sidekeeper.membership.v1.UpdatedH\x00R\aupdated\x12=\n" +
+	"\tkeepalive\x18\x05 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\".\n" +
 	"\x06Joined\x12$\n" +
 	"\vincarnation\x18\x01 \x01(\x03B\x020\x01R\vincarnation\"\x93\x01\n" +
@@ -1586,44 +1616,46 @@ var file_sidekeeper_membership_v1_membership_proto_depIdxs = []int32{
 	0,  // 1: sidekeeper.membership.v1.JoinRequest.on_conflict:type_name -> sidekeeper.membership.v1.OnConflict
 	25, // 2: sidekeeper.membership.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
 	26, // 3: sidekeeper.membership.v1.JoinRequest.guards:type_name -> sidekeeper.hold.v1.Guard
-	3,  // 4: sidekeeper.membership.v1.JoinResponse.joined:type_name -> sidekeeper.membership.v1.Joined
-	27, // 5: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	28, // 6: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	4,  // 7: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
-	22, // 8: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
-	23, // 9: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
-	26, // 10: sidekeeper.membership.v1.UpdateRequest.guards:type_name -> sidekeeper.hold.v1.Guard
-	9,  // 11: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
-	10, // 12: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
-	24, // 13: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
-	25, // 14: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
-	14, // 15: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
-	25, // 16: sidekeeper.membership.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	9,  // 17: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
-	11, // 18: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
-	11, // 19: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
-	11, // 20: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
-	29, // 21: sidekeeper.membership.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	25, // 22: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
-	1,  // 23: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
-	5,  // 24: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
-	7,  // 25: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
-	12, // 26: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
-	15, // 27: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
-	17, // 28: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
-	19, // 29: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
-	2,  // 30: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
-	6,  // 31: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
-	8,  // 32: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
-	13, // 33: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
-	16, // 34: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
-	18, // 35: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
-	20, // 36: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
-	30, // [30:37] is the sub-list for method output_type
-	23, // [23:30] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	25, // 4: sidekeeper.membership.v1.JoinRequest.keepalive:type_name -> google.protobuf.Duration
+	3,  // 5: sidekeeper.membership.v1.JoinResponse.joined:type_name -> sidekeeper.membership.v1.Joined
+	27, // 6: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	28, // 7: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	4,  // 8: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
+	29, // 9: sidekeeper.membership.v1.JoinResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	22, // 10: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
+	23, // 11: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
+	26, // 12: sidekeeper.membership.v1.UpdateRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	9,  // 13: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
+	10, // 14: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
+	24, // 15: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
+	25, // 16: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
+	14, // 17: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
+	25, // 18: sidekeeper.membership.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	9,  // 19: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
+	11, // 20: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 21: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
+	11, // 22: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
+	29, // 23: sidekeeper.membership.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	25, // 24: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
+	1,  // 25: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
+	5,  // 26: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
+	7,  // 27: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
+	12, // 28: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
+	15, // 29: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
+	17, // 30: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
+	19, // 31: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
+	2,  // 32: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
+	6,  // 33: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
+	8,  // 34: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
+	13, // 35: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
+	16, // 36: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
+	18, // 37: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
+	20, // 38: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_membership_v1_membership_proto_init() }
@@ -1636,6 +1668,7 @@ func file_sidekeeper_membership_v1_membership_proto_init() {
 		(*JoinResponse_Suspended)(nil),
 		(*JoinResponse_Resumed)(nil),
 		(*JoinResponse_Updated)(nil),
+		(*JoinResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

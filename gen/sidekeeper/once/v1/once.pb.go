@@ -276,7 +276,11 @@ type BeginRequest struct {
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the lease's.
 	Owner string `protobuf:"bytes,10,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted, the lease's.
-	Metadata      map[string]string `protobuf:"bytes,11,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,11,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,12,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,6 +392,13 @@ func (x *BeginRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *BeginRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // BeginResponse is one event while waiting for the work or doing it. Ignore messages whose event you do not know.
 type BeginResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -400,6 +411,7 @@ type BeginResponse struct {
 	//	*BeginResponse_Suspended
 	//	*BeginResponse_Resumed
 	//	*BeginResponse_RevocationRequested
+	//	*BeginResponse_Keepalive
 	Event         isBeginResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -487,6 +499,15 @@ func (x *BeginResponse) GetRevocationRequested() *v1.RevocationRequested {
 	return nil
 }
 
+func (x *BeginResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*BeginResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isBeginResponse_Event interface {
 	isBeginResponse_Event()
 }
@@ -516,6 +537,11 @@ type BeginResponse_RevocationRequested struct {
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type BeginResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*BeginResponse_Queued) isBeginResponse_Event() {}
 
 func (*BeginResponse_Begun) isBeginResponse_Event() {}
@@ -525,6 +551,8 @@ func (*BeginResponse_Suspended) isBeginResponse_Event() {}
 func (*BeginResponse_Resumed) isBeginResponse_Event() {}
 
 func (*BeginResponse_RevocationRequested) isBeginResponse_Event() {}
+
+func (*BeginResponse_Keepalive) isBeginResponse_Event() {}
 
 // Begun says that the caller has the work, and that its attempt is recorded.
 type Begun struct {
@@ -1244,7 +1272,7 @@ var File_sidekeeper_once_v1_once_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_once_v1_once_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/once/v1/once.proto\x12\x12sidekeeper.once.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x92\x04\n" +
+	"\x1dsidekeeper/once/v1/once.proto\x12\x12sidekeeper.once.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xcb\x04\n" +
 	"\fBeginRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
@@ -1258,16 +1286,18 @@ const file_sidekeeper_once_v1_once_proto_rawDesc = "" +
 	"\fwait_timeout\x18\t \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\n" +
 	" \x01(\tR\x05owner\x12J\n" +
-	"\bmetadata\x18\v \x03(\v2..sidekeeper.once.v1.BeginRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\v \x03(\v2..sidekeeper.once.v1.BeginRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\f \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd7\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x03\n" +
 	"\rBeginResponse\x124\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x121\n" +
 	"\x05begun\x18\x02 \x01(\v2\x19.sidekeeper.once.v1.BegunH\x00R\x05begun\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"\x9c\x01\n" +
 	"\x05Begun\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
@@ -1383,7 +1413,8 @@ var file_sidekeeper_once_v1_once_proto_goTypes = []any{
 	(*v1.Suspended)(nil),           // 20: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 21: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 22: sidekeeper.hold.v1.RevocationRequested
-	(*timestamppb.Timestamp)(nil),  // 23: google.protobuf.Timestamp
+	(*v1.Keepalive)(nil),           // 23: sidekeeper.hold.v1.Keepalive
+	(*timestamppb.Timestamp)(nil),  // 24: google.protobuf.Timestamp
 }
 var file_sidekeeper_once_v1_once_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.once.v1.BeginRequest.per:type_name -> sidekeeper.once.v1.Per
@@ -1392,37 +1423,39 @@ var file_sidekeeper_once_v1_once_proto_depIdxs = []int32{
 	1,  // 3: sidekeeper.once.v1.BeginRequest.on_failure:type_name -> sidekeeper.once.v1.Policy
 	18, // 4: sidekeeper.once.v1.BeginRequest.wait_timeout:type_name -> google.protobuf.Duration
 	17, // 5: sidekeeper.once.v1.BeginRequest.metadata:type_name -> sidekeeper.once.v1.BeginRequest.MetadataEntry
-	19, // 6: sidekeeper.once.v1.BeginResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	6,  // 7: sidekeeper.once.v1.BeginResponse.begun:type_name -> sidekeeper.once.v1.Begun
-	20, // 8: sidekeeper.once.v1.BeginResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	21, // 9: sidekeeper.once.v1.BeginResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	22, // 10: sidekeeper.once.v1.BeginResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	7,  // 11: sidekeeper.once.v1.Begun.previous:type_name -> sidekeeper.once.v1.Attempt
-	3,  // 12: sidekeeper.once.v1.Attempt.state:type_name -> sidekeeper.once.v1.State
-	23, // 13: sidekeeper.once.v1.Attempt.at:type_name -> google.protobuf.Timestamp
-	2,  // 14: sidekeeper.once.v1.FinishRequest.outcome:type_name -> sidekeeper.once.v1.Outcome
-	12, // 15: sidekeeper.once.v1.GetResponse.record:type_name -> sidekeeper.once.v1.Record
-	3,  // 16: sidekeeper.once.v1.Record.state:type_name -> sidekeeper.once.v1.State
-	0,  // 17: sidekeeper.once.v1.Record.per:type_name -> sidekeeper.once.v1.Per
-	23, // 18: sidekeeper.once.v1.Record.at:type_name -> google.protobuf.Timestamp
-	18, // 19: sidekeeper.once.v1.Record.keep:type_name -> google.protobuf.Duration
-	12, // 20: sidekeeper.once.v1.ListResponse.records:type_name -> sidekeeper.once.v1.Record
-	18, // 21: sidekeeper.once.v1.ForgetRequest.wait_timeout:type_name -> google.protobuf.Duration
-	4,  // 22: sidekeeper.once.v1.OnceService.Begin:input_type -> sidekeeper.once.v1.BeginRequest
-	8,  // 23: sidekeeper.once.v1.OnceService.Finish:input_type -> sidekeeper.once.v1.FinishRequest
-	10, // 24: sidekeeper.once.v1.OnceService.Get:input_type -> sidekeeper.once.v1.GetRequest
-	13, // 25: sidekeeper.once.v1.OnceService.List:input_type -> sidekeeper.once.v1.ListRequest
-	15, // 26: sidekeeper.once.v1.OnceService.Forget:input_type -> sidekeeper.once.v1.ForgetRequest
-	5,  // 27: sidekeeper.once.v1.OnceService.Begin:output_type -> sidekeeper.once.v1.BeginResponse
-	9,  // 28: sidekeeper.once.v1.OnceService.Finish:output_type -> sidekeeper.once.v1.FinishResponse
-	11, // 29: sidekeeper.once.v1.OnceService.Get:output_type -> sidekeeper.once.v1.GetResponse
-	14, // 30: sidekeeper.once.v1.OnceService.List:output_type -> sidekeeper.once.v1.ListResponse
-	16, // 31: sidekeeper.once.v1.OnceService.Forget:output_type -> sidekeeper.once.v1.ForgetResponse
-	27, // [27:32] is the sub-list for method output_type
-	22, // [22:27] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	18, // 6: sidekeeper.once.v1.BeginRequest.keepalive:type_name -> google.protobuf.Duration
+	19, // 7: sidekeeper.once.v1.BeginResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	6,  // 8: sidekeeper.once.v1.BeginResponse.begun:type_name -> sidekeeper.once.v1.Begun
+	20, // 9: sidekeeper.once.v1.BeginResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	21, // 10: sidekeeper.once.v1.BeginResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	22, // 11: sidekeeper.once.v1.BeginResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	23, // 12: sidekeeper.once.v1.BeginResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	7,  // 13: sidekeeper.once.v1.Begun.previous:type_name -> sidekeeper.once.v1.Attempt
+	3,  // 14: sidekeeper.once.v1.Attempt.state:type_name -> sidekeeper.once.v1.State
+	24, // 15: sidekeeper.once.v1.Attempt.at:type_name -> google.protobuf.Timestamp
+	2,  // 16: sidekeeper.once.v1.FinishRequest.outcome:type_name -> sidekeeper.once.v1.Outcome
+	12, // 17: sidekeeper.once.v1.GetResponse.record:type_name -> sidekeeper.once.v1.Record
+	3,  // 18: sidekeeper.once.v1.Record.state:type_name -> sidekeeper.once.v1.State
+	0,  // 19: sidekeeper.once.v1.Record.per:type_name -> sidekeeper.once.v1.Per
+	24, // 20: sidekeeper.once.v1.Record.at:type_name -> google.protobuf.Timestamp
+	18, // 21: sidekeeper.once.v1.Record.keep:type_name -> google.protobuf.Duration
+	12, // 22: sidekeeper.once.v1.ListResponse.records:type_name -> sidekeeper.once.v1.Record
+	18, // 23: sidekeeper.once.v1.ForgetRequest.wait_timeout:type_name -> google.protobuf.Duration
+	4,  // 24: sidekeeper.once.v1.OnceService.Begin:input_type -> sidekeeper.once.v1.BeginRequest
+	8,  // 25: sidekeeper.once.v1.OnceService.Finish:input_type -> sidekeeper.once.v1.FinishRequest
+	10, // 26: sidekeeper.once.v1.OnceService.Get:input_type -> sidekeeper.once.v1.GetRequest
+	13, // 27: sidekeeper.once.v1.OnceService.List:input_type -> sidekeeper.once.v1.ListRequest
+	15, // 28: sidekeeper.once.v1.OnceService.Forget:input_type -> sidekeeper.once.v1.ForgetRequest
+	5,  // 29: sidekeeper.once.v1.OnceService.Begin:output_type -> sidekeeper.once.v1.BeginResponse
+	9,  // 30: sidekeeper.once.v1.OnceService.Finish:output_type -> sidekeeper.once.v1.FinishResponse
+	11, // 31: sidekeeper.once.v1.OnceService.Get:output_type -> sidekeeper.once.v1.GetResponse
+	14, // 32: sidekeeper.once.v1.OnceService.List:output_type -> sidekeeper.once.v1.ListResponse
+	16, // 33: sidekeeper.once.v1.OnceService.Forget:output_type -> sidekeeper.once.v1.ForgetResponse
+	29, // [29:34] is the sub-list for method output_type
+	24, // [24:29] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_once_v1_once_proto_init() }
@@ -1436,6 +1469,7 @@ func file_sidekeeper_once_v1_once_proto_init() {
 		(*BeginResponse_Suspended)(nil),
 		(*BeginResponse_Resumed)(nil),
 		(*BeginResponse_RevocationRequested)(nil),
+		(*BeginResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -193,7 +193,10 @@ type TakeRequest struct {
 	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,6,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -263,6 +266,13 @@ func (x *TakeRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *TakeRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // TakeResponse is one event while waiting for an item or working on it. Ignore messages whose event you do not know.
 type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -275,6 +285,7 @@ type TakeResponse struct {
 	//	*TakeResponse_Suspended
 	//	*TakeResponse_Resumed
 	//	*TakeResponse_RevocationRequested
+	//	*TakeResponse_Keepalive
 	Event         isTakeResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -362,6 +373,15 @@ func (x *TakeResponse) GetRevocationRequested() *v1.RevocationRequested {
 	return nil
 }
 
+func (x *TakeResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*TakeResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isTakeResponse_Event interface {
 	isTakeResponse_Event()
 }
@@ -391,6 +411,11 @@ type TakeResponse_RevocationRequested struct {
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type TakeResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*TakeResponse_Queued) isTakeResponse_Event() {}
 
 func (*TakeResponse_Delivered) isTakeResponse_Event() {}
@@ -400,6 +425,8 @@ func (*TakeResponse_Suspended) isTakeResponse_Event() {}
 func (*TakeResponse_Resumed) isTakeResponse_Event() {}
 
 func (*TakeResponse_RevocationRequested) isTakeResponse_Event() {}
+
+func (*TakeResponse_Keepalive) isTakeResponse_Event() {}
 
 // Delivered is an item that is the caller's.
 type Delivered struct {
@@ -929,22 +956,24 @@ const file_sidekeeper_queue_v1_queue_proto_rawDesc = "" +
 	"\x05delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05delay\x12\x1b\n" +
 	"\tmax_items\x18\x05 \x01(\x05R\bmaxItemsB\a\n" +
 	"\x05order\"\r\n" +
-	"\vPutResponse\"\x99\x02\n" +
+	"\vPutResponse\"\xd2\x02\n" +
 	"\vTakeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x12J\n" +
-	"\bmetadata\x18\x05 \x03(\v2..sidekeeper.queue.v1.TakeRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x05 \x03(\v2..sidekeeper.queue.v1.TakeRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x03\n" +
 	"\fTakeResponse\x124\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x12>\n" +
 	"\tdelivered\x18\x02 \x01(\v2\x1e.sidekeeper.queue.v1.DeliveredH\x00R\tdelivered\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"\x85\x01\n" +
 	"\tDelivered\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
@@ -1021,34 +1050,37 @@ var file_sidekeeper_queue_v1_queue_proto_goTypes = []any{
 	(*v1.Suspended)(nil),           // 16: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 17: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 18: sidekeeper.hold.v1.RevocationRequested
+	(*v1.Keepalive)(nil),           // 19: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_queue_v1_queue_proto_depIdxs = []int32{
 	14, // 0: sidekeeper.queue.v1.PutRequest.delay:type_name -> google.protobuf.Duration
 	14, // 1: sidekeeper.queue.v1.TakeRequest.wait_timeout:type_name -> google.protobuf.Duration
 	13, // 2: sidekeeper.queue.v1.TakeRequest.metadata:type_name -> sidekeeper.queue.v1.TakeRequest.MetadataEntry
-	15, // 3: sidekeeper.queue.v1.TakeResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	4,  // 4: sidekeeper.queue.v1.TakeResponse.delivered:type_name -> sidekeeper.queue.v1.Delivered
-	16, // 5: sidekeeper.queue.v1.TakeResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	17, // 6: sidekeeper.queue.v1.TakeResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	18, // 7: sidekeeper.queue.v1.TakeResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	7,  // 8: sidekeeper.queue.v1.CheckResponse.deliveries:type_name -> sidekeeper.queue.v1.CheckedDelivery
-	14, // 9: sidekeeper.queue.v1.CheckedDelivery.valid_for:type_name -> google.protobuf.Duration
-	12, // 10: sidekeeper.queue.v1.ListResponse.queues:type_name -> sidekeeper.queue.v1.Queue
-	0,  // 11: sidekeeper.queue.v1.QueueService.Put:input_type -> sidekeeper.queue.v1.PutRequest
-	2,  // 12: sidekeeper.queue.v1.QueueService.Take:input_type -> sidekeeper.queue.v1.TakeRequest
-	5,  // 13: sidekeeper.queue.v1.QueueService.Check:input_type -> sidekeeper.queue.v1.CheckRequest
-	8,  // 14: sidekeeper.queue.v1.QueueService.Done:input_type -> sidekeeper.queue.v1.DoneRequest
-	10, // 15: sidekeeper.queue.v1.QueueService.List:input_type -> sidekeeper.queue.v1.ListRequest
-	1,  // 16: sidekeeper.queue.v1.QueueService.Put:output_type -> sidekeeper.queue.v1.PutResponse
-	3,  // 17: sidekeeper.queue.v1.QueueService.Take:output_type -> sidekeeper.queue.v1.TakeResponse
-	6,  // 18: sidekeeper.queue.v1.QueueService.Check:output_type -> sidekeeper.queue.v1.CheckResponse
-	9,  // 19: sidekeeper.queue.v1.QueueService.Done:output_type -> sidekeeper.queue.v1.DoneResponse
-	11, // 20: sidekeeper.queue.v1.QueueService.List:output_type -> sidekeeper.queue.v1.ListResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 3: sidekeeper.queue.v1.TakeRequest.keepalive:type_name -> google.protobuf.Duration
+	15, // 4: sidekeeper.queue.v1.TakeResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	4,  // 5: sidekeeper.queue.v1.TakeResponse.delivered:type_name -> sidekeeper.queue.v1.Delivered
+	16, // 6: sidekeeper.queue.v1.TakeResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	17, // 7: sidekeeper.queue.v1.TakeResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	18, // 8: sidekeeper.queue.v1.TakeResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	19, // 9: sidekeeper.queue.v1.TakeResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	7,  // 10: sidekeeper.queue.v1.CheckResponse.deliveries:type_name -> sidekeeper.queue.v1.CheckedDelivery
+	14, // 11: sidekeeper.queue.v1.CheckedDelivery.valid_for:type_name -> google.protobuf.Duration
+	12, // 12: sidekeeper.queue.v1.ListResponse.queues:type_name -> sidekeeper.queue.v1.Queue
+	0,  // 13: sidekeeper.queue.v1.QueueService.Put:input_type -> sidekeeper.queue.v1.PutRequest
+	2,  // 14: sidekeeper.queue.v1.QueueService.Take:input_type -> sidekeeper.queue.v1.TakeRequest
+	5,  // 15: sidekeeper.queue.v1.QueueService.Check:input_type -> sidekeeper.queue.v1.CheckRequest
+	8,  // 16: sidekeeper.queue.v1.QueueService.Done:input_type -> sidekeeper.queue.v1.DoneRequest
+	10, // 17: sidekeeper.queue.v1.QueueService.List:input_type -> sidekeeper.queue.v1.ListRequest
+	1,  // 18: sidekeeper.queue.v1.QueueService.Put:output_type -> sidekeeper.queue.v1.PutResponse
+	3,  // 19: sidekeeper.queue.v1.QueueService.Take:output_type -> sidekeeper.queue.v1.TakeResponse
+	6,  // 20: sidekeeper.queue.v1.QueueService.Check:output_type -> sidekeeper.queue.v1.CheckResponse
+	9,  // 21: sidekeeper.queue.v1.QueueService.Done:output_type -> sidekeeper.queue.v1.DoneResponse
+	11, // 22: sidekeeper.queue.v1.QueueService.List:output_type -> sidekeeper.queue.v1.ListResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_queue_v1_queue_proto_init() }
@@ -1066,6 +1098,7 @@ func file_sidekeeper_queue_v1_queue_proto_init() {
 		(*TakeResponse_Suspended)(nil),
 		(*TakeResponse_Resumed)(nil),
 		(*TakeResponse_RevocationRequested)(nil),
+		(*TakeResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -135,7 +135,11 @@ type AcquireRequest struct {
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
+	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
+	// whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -212,6 +216,13 @@ func (x *AcquireRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *AcquireRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // AcquireResponse is one event while waiting for permits or holding them. Ignore messages whose event you do not know.
 type AcquireResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -224,6 +235,7 @@ type AcquireResponse struct {
 	//	*AcquireResponse_Suspended
 	//	*AcquireResponse_Resumed
 	//	*AcquireResponse_RevocationRequested
+	//	*AcquireResponse_Keepalive
 	Event         isAcquireResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -311,6 +323,15 @@ func (x *AcquireResponse) GetRevocationRequested() *v1.RevocationRequested {
 	return nil
 }
 
+func (x *AcquireResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isAcquireResponse_Event interface {
 	isAcquireResponse_Event()
 }
@@ -340,6 +361,11 @@ type AcquireResponse_RevocationRequested struct {
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type AcquireResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*AcquireResponse_Queued) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_Granted) isAcquireResponse_Event() {}
@@ -349,6 +375,8 @@ func (*AcquireResponse_Suspended) isAcquireResponse_Event() {}
 func (*AcquireResponse_Resumed) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
+
+func (*AcquireResponse_Keepalive) isAcquireResponse_Event() {}
 
 // Granted says that the permits are held.
 type Granted struct {
@@ -1260,23 +1288,25 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"\x10\n" +
-	"\x0eCreateResponse\"\xbd\x02\n" +
+	"\x0eCreateResponse\"\xf6\x02\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\apermits\x18\x02 \x01(\x05R\apermits\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12Q\n" +
-	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe4\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x03\n" +
 	"\x0fAcquireResponse\x124\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x12<\n" +
 	"\agranted\x18\x02 \x01(\v2 .sidekeeper.semaphore.v1.GrantedH\x00R\agranted\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"<\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x18\n" +
@@ -1383,48 +1413,50 @@ var file_sidekeeper_semaphore_v1_semaphore_proto_goTypes = []any{
 	(*v1.Suspended)(nil),           // 23: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 24: sidekeeper.hold.v1.Resumed
 	(*v1.RevocationRequested)(nil), // 25: sidekeeper.hold.v1.RevocationRequested
-	(*v1.Contender)(nil),           // 26: sidekeeper.hold.v1.Contender
-	(*v1.Keepalive)(nil),           // 27: sidekeeper.hold.v1.Keepalive
+	(*v1.Keepalive)(nil),           // 26: sidekeeper.hold.v1.Keepalive
+	(*v1.Contender)(nil),           // 27: sidekeeper.hold.v1.Contender
 }
 var file_sidekeeper_semaphore_v1_semaphore_proto_depIdxs = []int32{
 	21, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
 	20, // 1: sidekeeper.semaphore.v1.AcquireRequest.metadata:type_name -> sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
-	22, // 2: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	4,  // 3: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
-	23, // 4: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	24, // 5: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	25, // 6: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	7,  // 7: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
-	21, // 8: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	21, // 9: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
-	14, // 10: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	26, // 11: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
-	26, // 12: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
-	17, // 13: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
-	21, // 14: sidekeeper.semaphore.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	14, // 15: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	27, // 16: sidekeeper.semaphore.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	0,  // 17: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
-	2,  // 18: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
-	5,  // 19: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
-	8,  // 20: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
-	10, // 21: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
-	12, // 22: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
-	15, // 23: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
-	18, // 24: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
-	1,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
-	3,  // 26: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
-	6,  // 27: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
-	9,  // 28: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
-	11, // 29: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
-	13, // 30: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
-	16, // 31: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
-	19, // 32: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
-	25, // [25:33] is the sub-list for method output_type
-	17, // [17:25] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 2: sidekeeper.semaphore.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
+	22, // 3: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	4,  // 4: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
+	23, // 5: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	24, // 6: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	25, // 7: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	26, // 8: sidekeeper.semaphore.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	7,  // 9: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
+	21, // 10: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	21, // 11: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
+	14, // 12: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	27, // 13: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	27, // 14: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	17, // 15: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
+	21, // 16: sidekeeper.semaphore.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	14, // 17: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	26, // 18: sidekeeper.semaphore.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 19: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
+	2,  // 20: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
+	5,  // 21: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
+	8,  // 22: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
+	10, // 23: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
+	12, // 24: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
+	15, // 25: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
+	18, // 26: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
+	1,  // 27: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
+	3,  // 28: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
+	6,  // 29: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
+	9,  // 30: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
+	11, // 31: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
+	13, // 32: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
+	16, // 33: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
+	19, // 34: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
+	27, // [27:35] is the sub-list for method output_type
+	19, // [19:27] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_semaphore_v1_semaphore_proto_init() }
@@ -1438,6 +1470,7 @@ func file_sidekeeper_semaphore_v1_semaphore_proto_init() {
 		(*AcquireResponse_Suspended)(nil),
 		(*AcquireResponse_Resumed)(nil),
 		(*AcquireResponse_RevocationRequested)(nil),
+		(*AcquireResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
