@@ -57,7 +57,7 @@ plan: ## Say which lanes `make test` would run, and why
 # What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
 .PHONY: need
 need: ## Install, or else name, what the tests take beyond Go
-	@tools/need git race java python node stubs browser databases kerberos image packages
+	@tools/need git race java python node stubs browser databases kerberos proxies image packages
 
 # The targets of lanes, which `make test` runs side by side.
 .PHONY: test-core test-simulation test-ensembles-1 test-ensembles-2 test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
