@@ -56,9 +56,8 @@ type AcquireRequest struct {
 	// to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
 	// not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
 	DetectDeadlock bool `protobuf:"varint,8,opt,name=detect_deadlock,json=detectDeadlock,proto3" json:"detect_deadlock,omitempty"`
-	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
-	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
-	// whole stream.
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
 	Keepalive     *durationpb.Duration `protobuf:"bytes,9,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -384,9 +383,8 @@ type AcquireAllRequest struct {
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
-	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
-	// whole stream.
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
 	Keepalive     *durationpb.Duration `protobuf:"bytes,6,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

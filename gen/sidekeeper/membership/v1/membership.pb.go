@@ -110,9 +110,8 @@ type JoinRequest struct {
 	// Optional. At most 16 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
 	// are checked as it joins: a member remains when they end.
 	Guards []*v1.Guard `protobuf:"bytes,8,rep,name=guards,proto3" json:"guards,omitempty"`
-	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long:
-	// for proxies that cut silent streams, and for readers that must notice a silent sidecar. Not in `start`: there `open` says it for the
-	// whole stream.
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
 	Keepalive     *durationpb.Duration `protobuf:"bytes,9,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
