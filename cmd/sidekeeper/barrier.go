@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
@@ -68,11 +69,13 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			reach.dialer.TellAway(show.Notes(command.ErrOrStderr()), reach.address)
+			reach.away.Tell(show.Notes(command.ErrOrStderr()), reach.address)
 			ctx, cancel := context.WithTimeout(command.Context(), cmp.Or(wait, math.MaxInt64))
 			defer cancel()
 			err = client.AwaitBarrier(ctx, args[0], func() { set = true })
-			if err != nil && set && wait > 0 && time.Since(began) >= wait { // else its sidecar has stopped
+			of, is := errors.AsType[*sidekeeper.Error](err)
+			away := is && of.Code == codes.Unavailable
+			if err != nil && set && wait > 0 && time.Since(began) >= wait && !away {
 				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is still set after %v", args[0], wait))
 			}
 			return err

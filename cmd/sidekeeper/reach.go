@@ -34,7 +34,8 @@ type reach struct {
 	output                      choice
 	last                        string // the address that was dialled
 	dialer                      supervise.Dialer
-	guards                      []string // of what is written, as LOCK:TOKEN
+	away                        supervise.Away // tells a person that the sidecar is waited for
+	guards                      []string       // of what is written, as LOCK:TOKEN
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
@@ -160,7 +161,7 @@ func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 // dialWith makes a client that waits for a sidecar that is away, as all clients do.
 func (r *reach) dialWith(address string, options ...sidekeeper.Option) (*sidekeeper.Client, error) {
 	r.last = address
-	options = append(options, sidekeeper.WithDialer(r.dialer.Dial))
+	options = append(options, sidekeeper.WithDialer(r.dialer.Dial), sidekeeper.WithAbsence(r.away.Failed))
 	if r.usesTLS() {
 		config, err := r.tlsConfig()
 		if err != nil {

@@ -1,27 +1,39 @@
-//go:build !windows
-
 package supervise
 
-import "time"
+import (
+	"sync"
+	"time"
 
-// silentFor is for how long a sidecar is away before a person is told: one that is started anew is back by then.
-const silentFor = time.Second
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+)
 
-// An away tells a person, once, that the sidecar is away.
-type away struct {
-	say     func(string, ...any) // nil if nobody is told, or has been
+// shortAbsence is for how long a sidecar may be away before a person is told: one that is started anew is back by then.
+const shortAbsence = time.Second
+
+// An Away tells a person, once, that the sidecar or the ensemble is away and is waited for.
+type Away struct {
+	mu      sync.Mutex
+	say     func(string, ...any) // nil if there is nothing to say
 	address string
-	since   time.Time // zero while the sidecar can be reached
+	since   time.Time // zero before the first attempt has failed
 }
 
-func (a *away) dialled(err error) {
+// Tell has the next absence told; with nil, none.
+func (a *Away) Tell(say func(string, ...any), address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.say, a.address, a.since = say, address, time.Time{}
+}
+
+// Failed is for sidekeeper.WithAbsence.
+func (a *Away) Failed(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
-	case err == nil:
-		a.since = time.Time{}
 	case a.since.IsZero():
 		a.since = time.Now()
-	case a.say != nil && time.Since(a.since) >= silentFor:
-		a.say("cannot reach the sidecar at %s, and waits for it: %v", a.address, err)
+	case a.say != nil && time.Since(a.since) >= shortAbsence:
+		a.say("waiting for the sidecar: %s", exit.Explain(err, a.address))
 		a.say = nil
 	}
 }

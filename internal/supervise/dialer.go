@@ -19,26 +19,17 @@ type Dialer struct {
 	newest syscall.Conn
 	child  *Child // whose guardian keeps each connection on which its claim may hang; nil before there is one
 	given  syscall.Conn
-	away   away
-}
-
-// TellAway tells people, once, that the sidecar cannot be reached and is waited for.
-func (d *Dialer) TellAway(say func(string, ...any), address string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.away = away{say: say, address: address}
 }
 
 // Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it: a guardian that cannot keep it has it
 // not come about.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.away.dialled(err)
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.newest, _ = connection.(syscall.Conn)
 	if err := d.give(); err != nil {
 		_ = connection.Close() // it has carried nothing

@@ -54,6 +54,7 @@ type Runner struct {
 	Stdout, Stderr io.Writer
 	Client         *sidekeeper.Client
 	Dialer         *Dialer       // of the client
+	Away           *Away         // is told when the client waits for its sidecar
 	Address        string        // of the sidecar, for messages
 	Timeout        time.Duration // of what ends the claim
 
@@ -74,8 +75,8 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	say, finish := sayAside(r.Stderr)
 	defer finish()
 	r.say = say
-	r.Dialer.TellAway(say, r.Address)
-	defer r.Dialer.TellAway(nil, "")
+	r.Away.Tell(say, r.Address)
+	defer r.Away.Tell(nil, "")
 
 	if err := r.take(ctx, claim, signals); err != nil {
 		return err

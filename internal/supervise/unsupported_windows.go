@@ -43,9 +43,6 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext(ctx, network, address)
 }
 
-// TellAway is of no use here.
-func (d *Dialer) TellAway(func(string, ...any), string) {}
-
 func (d *Dialer) first() (*os.File, error) { return nil, errUnsupported }
 
 func (d *Dialer) giveTo(*Child) error { return errUnsupported }

@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // away is an attempt that fails because the sidecar is away, each at this time.
@@ -90,6 +94,68 @@ func TestTheEndOfTheContextEndsTheTrying(t *testing.T) {
 			t.Error(err, time.Since(a.begun))
 		}
 	})
+}
+
+// A proxy that cuts a stream over which the sidecar was heard is an absence. The same status of one that was never heard is the caller's own
+// mistake, such as text that is no UTF-8.
+func TestAStreamThatWasCutIsAskedForAgainIfItWasHeard(t *testing.T) {
+	for heard, calls := range map[bool]int{true: 2, false: 1} {
+		inBubble(t, func(t *testing.T) {
+			var told []string
+			client := &Client{absent: func(err error) { told = append(told, err.Error()) }}
+			made := 0
+			err := client.throughAbsence(t.Context(), "lock orders", nil, nil, func(*time.Duration) (bool, error) {
+				if made++; made == 2 {
+					return true, nil
+				}
+				return heard, fmt.Errorf("lock orders: %w", &Error{Code: codes.Internal, Message: "RST_STREAM"})
+			})
+			if made != calls || (err == nil) != heard {
+				t.Errorf("heard: %v, %d attempts, then %v", heard, made, err)
+			}
+			if heard && fmt.Sprint(told) != "[lock orders: Unavailable: the stream was cut on the way: RST_STREAM]" {
+				t.Error(told)
+			}
+		})
+	}
+}
+
+// told is a stream of these messages.
+type told struct {
+	grpc.ServerStreamingClient[lockv1.AcquireResponse]
+	messages []*lockv1.AcquireResponse
+}
+
+func (t *told) Recv() (*lockv1.AcquireResponse, error) {
+	if len(t.messages) == 0 {
+		return nil, errAway
+	}
+	first := t.messages[0]
+	t.messages = t.messages[1:]
+	return first, nil
+}
+
+// A sidecar that keeps a stream alive and has no ensemble is away: what is heard is what happens.
+func TestAKeepaliveIsNotHeard(t *testing.T) {
+	kept := &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Keepalive{Keepalive: &holdv1.Keepalive{}}}
+	for _, c := range []struct {
+		messages []*lockv1.AcquireResponse
+		want     string
+	}{
+		{[]*lockv1.AcquireResponse{kept, kept}, "[] Unavailable: connection refused"},
+		{[]*lockv1.AcquireResponse{kept, {}, kept}, "[event] <nil>"},
+	} {
+		var heard []string
+		receive, err := single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+			return &told{messages: c.messages}, nil
+		}, func(*lockv1.AcquireResponse) { heard = append(heard, "event") })()
+		if err == nil {
+			err = receive()
+		}
+		if got := fmt.Sprint(heard, " ", err); got != c.want {
+			t.Errorf("%s, not %s", got, c.want)
+		}
+	}
 }
 
 func TestOnlyAnAbsenceIsWaitedFor(t *testing.T) {

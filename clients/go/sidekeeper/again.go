@@ -66,13 +66,18 @@ func (c *Client) throughAbsence(
 	}
 	var again pause
 	for {
+		began := time.Now()
 		heard, err := lease.whenValid(ctx, what, func() (bool, error) { return attempt(wait) })
-		if err == nil || c.noRetries || !mayHeal(err, heard) || lease != nil && lease.context.Err() != nil {
+		if isCut := cut(err, heard); isCut != err {
+			err = fmt.Errorf("%s: %w", what, isCut)
+		}
+		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
 			return err
 		}
-		if heard {
+		if heard && time.Since(began) > longestPause {
 			again.reset()
 		}
+		c.tellAbsence(err)
 		if wait == nil && (heard || until.IsZero()) {
 			until = time.Now().Add(AbsenceTimeout)
 		}
@@ -91,6 +96,12 @@ func (c *Client) throughAbsence(
 	}
 }
 
+func (c *Client) tellAbsence(err error) {
+	if c.absent != nil {
+		c.absent(err)
+	}
+}
+
 // waitedUntil is when the wait is over; zero without one.
 func waitedUntil(wait *time.Duration) (time.Time, error) {
 	if wait == nil {
@@ -105,12 +116,14 @@ func isTransient(err error) bool {
 	return is && (e.Code == codes.Unavailable || errors.Is(e, ErrEnsembleUnreachable))
 }
 
-// mayHeal is isTransient for a stream. One over which the sidecar was heard may have been cut on the way, as by a proxy: the status that a
-// client makes of that bears no reason.
-func mayHeal(err error, heard bool) bool {
+// cut is the error of a stream that something between the two has ended, such as a proxy: gRPC makes a status of that which has no reason.
+// The caller has heard the sidecar over it, so the request itself was right, and the sidecar is away for the caller. Other errors stay.
+func cut(err error, heard bool) error {
 	e, is := errors.AsType[*Error](err)
-	cut := is && e.Reason == "" && (e.Code == codes.Internal || e.Code == codes.Unknown || e.Code == codes.Canceled)
-	return isTransient(err) || heard && cut
+	if !heard || !is || e.Reason != "" || e.Code != codes.Internal && e.Code != codes.Unknown {
+		return err
+	}
+	return &Error{Code: codes.Unavailable, Message: "the stream was cut on the way: " + e.Message}
 }
 
 // wasCutShort says whether what was asked for ended by itself before the caller had it, such as a lease that was lost while it waited.
@@ -138,12 +151,9 @@ func reopened[T any](ctx context.Context, open func() iter.Seq2[T, error], inter
 				}
 			}
 			interrupted()
-			if mayHeal(failed, heard) {
-				failed = again.wait(ctx)
-			}
-			if failed != nil {
+			if err := again.after(ctx, cut(failed, heard)); err != nil {
 				var none T
-				yield(none, failed)
+				yield(none, err)
 				return
 			}
 		}

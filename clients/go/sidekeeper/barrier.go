@@ -31,14 +31,19 @@ func (c *Client) RemoveBarrier(ctx context.Context, name string) error {
 func (c *Client) AwaitBarrier(ctx context.Context, name string, onWaiting func()) error {
 	var again pause
 	for {
-		heard, err := c.awaitBarrier(ctx, name, onWaiting)
-		if err == nil || ctx.Err() != nil || c.noRetries || !mayHeal(err, heard) || rest(ctx, again.grow()) != nil {
+		err := c.awaitBarrier(ctx, name, onWaiting)
+		if err == nil || ctx.Err() != nil || c.noRetries || !isTransient(err) {
+			return err
+		}
+		c.tellAbsence(err)
+		if rest(ctx, again.grow()) != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()) (heard bool, _ error) {
+func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()) error {
+	heard := false
 	stream, err := c.barriers().Wait(ctx, &barrierv1.WaitRequest{Name: name, Keepalive: keepaliveEvery})
 	for err == nil {
 		var told *barrierv1.WaitResponse
@@ -50,9 +55,9 @@ func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		return heard, nil
+		return nil
 	}
-	return heard, fromStatus(err)
+	return cut(fromStatus(err), heard)
 }
 
 // BarrierOptions say how to enter a double barrier. The zero value waits for ever for the others, with a lease of its own. The functions are

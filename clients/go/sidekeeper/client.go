@@ -47,7 +47,8 @@ type Client struct {
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool
-	resumes   bool // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
+	absent    func(error) // told while the sidecar or the ensemble is away; may be nil
+	resumes   bool        // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
 }
 
 // An Option changes how Dial reaches the sidecar.
@@ -57,6 +58,7 @@ type settings struct {
 	tls       *tls.Config
 	clock     clock
 	noRetries bool
+	absent    func(error) // told while the sidecar or the ensemble is away; may be nil
 	log       *slog.Logger
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	grpc      []grpc.DialOption
@@ -179,6 +181,7 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 		health:     healthv1.NewHealthClient(connection),
 		stop:       stop,
 		noRetries:  chosen.noRetries,
+		absent:     chosen.absent,
 	}
 	c.endings.locks = c.locks
 	c.holdKeeper = newKeeper(chosen, c.checkHolds)

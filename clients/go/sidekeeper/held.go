@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 )
 
 // A heldStream is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
@@ -99,16 +101,24 @@ func (h *heldStream) hear(receive func() error) error {
 	return err
 }
 
+// A keptAlive event may say no more than that the stream is served.
+type keptAlive interface{ GetKeepalive() *holdv1.Keepalive }
+
 // single opens the stream of a call that carries one thing.
 func single[Event any](call func() (grpc.ServerStreamingClient[Event], error), handle func(*Event)) func() (func() error, error) {
 	return func() (func() error, error) {
 		stream, err := call()
 		return func() error {
-			event, err := stream.Recv()
-			if err == nil {
-				handle(event)
+			for {
+				event, err := stream.Recv()
+				if err != nil {
+					return err
+				}
+				if kept, is := any(event).(keptAlive); !is || kept.GetKeepalive() == nil {
+					handle(event)
+					return nil
+				}
 			}
-			return err
 		}, err
 	}
 }

@@ -31,7 +31,7 @@ func TestAcquireSendsWhatItWasGivenAndNoDeadline(t *testing.T) {
 	call := server.NextAcquire()
 	sent := &lockv1.AcquireRequest{
 		Name: "orders/7", Mode: holdv1.Mode_MODE_WRITE, WaitTimeout: durationpb.New(3 * time.Second),
-		Owner: "billing", Metadata: map[string]string{"pod": "a"},
+		Owner: "billing", Metadata: map[string]string{"pod": "a"}, Keepalive: durationpb.New(3 * time.Second),
 	}
 	if diff := cmp.Diff(sent, call.Request, protocmp.Transform()); diff != "" {
 		t.Error(diff)

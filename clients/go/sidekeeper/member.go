@@ -101,7 +101,9 @@ func (m *Membership) join(ctx context.Context) error {
 		stream.open = m.carried(m.lease.multiplex, m.request(ctx)).open
 	} else {
 		stream.open = single(func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
-			return m.client.groups().Join(streaming, m.request(ctx))
+			request := m.request(ctx)
+			request.Keepalive = keepaliveEvery
+			return m.client.groups().Join(streaming, request)
 		}, m.handle)
 	}
 	m.standOn(m.lease.claim, func() { m.abandon(m.lease.endOf(m.what)) })

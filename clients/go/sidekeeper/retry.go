@@ -28,6 +28,12 @@ func WithoutRepetition() Option {
 	return func(s *settings) { s.noRetries = true }
 }
 
+// WithAbsence has tell called before each pause of a call that waits for a sidecar or an ensemble that is away: Acquire, Campaign, Join and all
+// else that waits for its turn. The error is why the attempt has failed. Several goroutines may call tell at the same time.
+func WithAbsence(tell func(err error)) Option {
+	return func(s *settings) { s.absent = tell }
+}
+
 // retryable are the calls that are made again, and after which errors. What is not here is made once: Check and Release, whose
 // answers are worth nothing later and which have attempts of their own, and what operators do by force.
 var retryable = map[string]func(error) bool{

@@ -3,12 +3,18 @@
 import { status } from "@grpc/grpc-js";
 
 import { HoldNotFoundError, LostError, SidekeeperError } from "./errors.js";
-import type { BarrierServiceService, EnterRequest, EnterResponse, Entered } from "./gen/sidekeeper/barrier/v1/barrier.js";
+import type {
+  BarrierServiceService,
+  EnterRequest,
+  EnterResponse,
+  Entered,
+  WaitResponse,
+} from "./gen/sidekeeper/barrier/v1/barrier.js";
 import type { Attempt, Carrier, Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
 import { HELD_OPTIONS, type Rules, abortSignal, callback, checkArguments, text } from "./options.js";
-import { ABSENCE_TIMEOUT, type Stub, begin, isTransient, listen, repeated, start } from "./transport.js";
+import { ABSENCE_TIMEOUT, KEEPALIVES, type Stub, begin, isTransient, listen, mayHeal, repeated, start } from "./transport.js";
 import { type Labels, duration, seconds } from "./types.js";
 
 type BarrierStub = Stub<typeof BarrierServiceService>;
@@ -30,14 +36,20 @@ export async function awaitBarrier(
   name: string,
   { signal, onWaiting }: AwaitBarrierOptions,
 ): Promise<void> {
+  let heard = false;
   const once = async (): Promise<void> =>
     streams.during(signal, (resolve, reject) => {
-      const stream = start(stub.wait, { name });
-      const waits = (): void => streams.notify(`barrier ${name}`, onWaiting, undefined);
+      const stream = start(stub.wait, { name, keepalive: KEEPALIVES });
+      const waits = ({ keepalive }: WaitResponse): void => {
+        heard = true;
+        if (keepalive === undefined) {
+          streams.notify(`barrier ${name}`, onWaiting, undefined);
+        }
+      };
       listen(stream, waits, (error) => (error === undefined ? resolve() : reject(error)));
       return stream;
     });
-  await repeated(once, isTransient, Infinity, signal);
+  await repeated(once, (error) => mayHeal(error, heard), Infinity, signal);
 }
 
 /** How to enter a double barrier. The callbacks are called one at a time, as events arrive. */
@@ -91,7 +103,15 @@ export class BarrierEntry extends Leased<EnterRequest, Event, "entered"> {
   /** @internal */
   async enter(size: number, attempt: Attempt): Promise<this> {
     const { owner = "", metadata = {}, signal } = this.options;
-    const request = { name: this.barrier, size, leaseId: "", waitTimeout: duration(attempt.wait), owner, metadata };
+    const request = {
+      name: this.barrier,
+      size,
+      leaseId: "",
+      waitTimeout: duration(attempt.wait),
+      owner,
+      metadata,
+      keepalive: undefined,
+    };
     return this.open(request, signal, attempt);
   }
 

@@ -170,7 +170,7 @@ export class Client implements Disposable {
   async openLease(options: LeaseOptions = {}): Promise<Lease> {
     checkOptions(options, LEASE_OPTIONS);
     const { ttl, owner = "", metadata = {} } = options;
-    const request = { ttl: duration(ttl), owner, metadata };
+    const request = { ttl: duration(ttl), owner, metadata, keepalive: undefined };
     return answered(options, async (waiting) =>
       throughAbsence(this.streams, waiting, async (attempt) => new Lease(this.lease).open(request, waiting.signal, attempt)),
     );
@@ -557,6 +557,7 @@ export class Client implements Disposable {
           leaseId: lease.id,
           onConflict: conflicts[onConflict],
           waitTimeout,
+          keepalive: undefined,
           guards: guardsOf(this.streams),
         },
         signal,

@@ -138,7 +138,15 @@ export class Leadership extends Leased<CampaignRequest, Event, "elected"> {
   async campaign(attempt: Attempt): Promise<this> {
     const { value = "", metadata = {}, signal } = this.options;
     const waitTimeout = duration(attempt.wait);
-    const request = { name: this.election, candidate: this.candidate, value, leaseId: "", waitTimeout, metadata };
+    const request = {
+      name: this.election,
+      candidate: this.candidate,
+      value,
+      leaseId: "",
+      waitTimeout,
+      metadata,
+      keepalive: undefined,
+    };
     return this.open(request, signal, attempt);
   }
 

@@ -10,7 +10,7 @@ import { type ClientReadableStream, status } from "@grpc/grpc-js";
 import { type Ask, Checker, Claim, SHORTEST_PAUSE } from "./claim.js";
 import { sleep, unlessAborted } from "./clock.js";
 import { LostError, SidekeeperError, named } from "./errors.js";
-import { ABSENCE_TIMEOUT, ANSWER_TIME, Backoff, isTransient, listen } from "./transport.js";
+import { ABSENCE_TIMEOUT, ANSWER_TIME, Backoff, listen, mayHeal } from "./transport.js";
 import type { Logger } from "./types.js";
 
 /** Seconds that a call which gives something up may take. */
@@ -117,7 +117,7 @@ export async function throughAbsence<T>(
       }
       return await attempt(one);
     } catch (error) {
-      if (!isTransient(error) || lease?.signal.aborted === true || streams.closed) {
+      if (!mayHeal(error, one.heard) || lease?.signal.aborted === true || streams.closed) {
         throw error;
       }
       if (one.heard) {
@@ -153,9 +153,11 @@ export interface Carrier<Event> {
 }
 
 /** The stream of a call that carries one thing. */
-export function single<Event>(stream: ClientReadableStream<{ event?: Event | undefined }>): Carrier<Event> {
+export function single<Event extends { readonly $case: string }>(
+  stream: ClientReadableStream<{ event?: Event | undefined }>,
+): Carrier<Event> {
   return {
-    listen: (heard, ended) => listen(stream, ({ event }) => heard(event), ended),
+    listen: (heard, ended) => listen(stream, ({ event }) => event?.$case !== "keepalive" && heard(event), ended),
     cancel: () => stream.cancel(),
   };
 }

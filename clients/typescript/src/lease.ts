@@ -132,7 +132,7 @@ export async function onOwn<T>(
   begin: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   const began = performance.now();
-  const lease = await new Lease(leases).open({ ttl: undefined, owner, metadata }, signal, attempt);
+  const lease = await new Lease(leases).open({ ttl: undefined, owner, metadata, keepalive: undefined }, signal, attempt);
   if (attempt.wait !== undefined && attempt.wait > 0) {
     attempt.wait = Math.max(attempt.wait - (performance.now() - began) / 1000, 0.001); // 0 would be an attempt that does not wait
   }

@@ -26,7 +26,7 @@ import {
   text,
   timespan,
 } from "./options.js";
-import { LONGEST_TIMER, type Stub, call, start } from "./transport.js";
+import { KEEPALIVES, LONGEST_TIMER, type Stub, call, start } from "./transport.js";
 import {
   type Labels,
   type Mode,
@@ -124,6 +124,7 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
       metadata,
       lockDelay: duration(lockDelay),
       detectDeadlock,
+      keepalive: undefined,
     };
     return this.open(request, signal, attempt);
   }
@@ -300,7 +301,7 @@ async function runAndRelease<T>(held: Holding, signal: AbortSignal, body: () => 
 export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>): LockKind {
   return {
     streams,
-    open: (request) => single(start(stub.acquire, request)),
+    open: (request) => single(start(stub.acquire, { ...request, keepalive: KEEPALIVES })),
     granted: "granted",
     giveUp: async (holdId) => call(stub.release, { holdId }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {

@@ -14,7 +14,7 @@ import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
 import type { LockOptions, lockKind } from "./lock.js";
 import type { Multiplex } from "./multiplex.js";
 import { HELD_OPTIONS, type Rules, callback, checkArguments, checkOptions, oneOf, text } from "./options.js";
-import { type Stub, start } from "./transport.js";
+import { KEEPALIVES, type Stub, start } from "./transport.js";
 import { type Mode, type Revocation, duration, modes, revocationFrom, seconds } from "./types.js";
 
 /** One of several locks that are acquired at once. */
@@ -74,7 +74,14 @@ export class Locks extends Leased<AcquireAllRequest, Event, "granted"> {
   async acquire(attempt: Attempt): Promise<this> {
     const { lease, owner = "", metadata = {}, signal } = this.options;
     const locks = this.wanted.map(({ name, mode = "exclusive" }) => ({ name, mode: modes[mode] }));
-    const request = { locks, leaseId: lease?.id ?? "", waitTimeout: duration(attempt.wait), owner, metadata };
+    const request = {
+      locks,
+      leaseId: lease?.id ?? "",
+      waitTimeout: duration(attempt.wait),
+      owner,
+      metadata,
+      keepalive: undefined,
+    };
     return this.open(request, signal, attempt);
   }
 
@@ -161,5 +168,5 @@ function startOn(multiplex: Multiplex): LocksKind["open"] {
 
 /** How several locks are held: as one is, whose calls know the one hold of all. */
 export function locksKind(one: ReturnType<typeof lockKind>, stub: Stub<typeof LockServiceService>): LocksKind {
-  return { ...one, open: (request) => single(start(stub.acquireAll, request)) };
+  return { ...one, open: (request) => single(start(stub.acquireAll, { ...request, keepalive: KEEPALIVES })) };
 }

@@ -11,7 +11,7 @@ import { guardsOf } from "./guard.js";
 import { type Carrier, HeldStream, type Streams, single } from "./held.js";
 import type { Lease } from "./lease.js";
 import { type Rules, abortSignal, checkArguments, labels, lease, oneOf, text, timespan } from "./options.js";
-import { type Stub, callIdempotent, start } from "./transport.js";
+import { KEEPALIVES, type Stub, callIdempotent, start } from "./transport.js";
 import { type Labels, type OnConflict, conflicts } from "./types.js";
 
 /** How to join a group. */
@@ -60,7 +60,7 @@ export class Membership extends HeldStream<JoinRequest, Event, "joined"> {
     const multiplex = lease.multiplexOf(streams);
     const open = (request: JoinRequest): Carrier<Event> =>
       multiplex === undefined
-        ? single(start(stub.join, request))
+        ? single(start(stub.join, { ...request, keepalive: KEEPALIVES }))
         : multiplex.start({ $case: "join", value: { ...request, leaseId: "" } }, (event) =>
             event.$case === "join" ? event.value.event : undefined,
           );

@@ -142,7 +142,7 @@ export class Multiplex implements Carrier<Response> {
     );
     const requests = [...this.requests.entries()];
     const claims = requests.map(([, request]) => request.claim());
-    this.send({ $case: "resume", value: { leaseId: outlives.leaseId, claims } });
+    this.send({ $case: "resume", value: { leaseId: outlives.leaseId, claims, keepalive: undefined } });
     requests.filter(([, { stopped }]) => stopped).forEach(([requestId]) => this.send({ $case: "stop", value: { requestId } }));
     [...this.checks.keys()].forEach((checkId) => this.send({ $case: "check", value: { checkId } }));
   }

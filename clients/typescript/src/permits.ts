@@ -79,7 +79,15 @@ export class Permits extends Leased<AcquireRequest, Event, "granted"> {
   /** @internal */
   async acquire(attempt: Attempt): Promise<this> {
     const { permits = 1, owner = "", metadata = {}, signal } = this.options;
-    const request = { name: this.semaphore, permits, leaseId: "", waitTimeout: duration(attempt.wait), owner, metadata };
+    const request = {
+      name: this.semaphore,
+      permits,
+      leaseId: "",
+      waitTimeout: duration(attempt.wait),
+      owner,
+      metadata,
+      keepalive: undefined,
+    };
     return this.open(request, signal, attempt);
   }
 

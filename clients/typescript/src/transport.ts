@@ -46,7 +46,7 @@ export const ABSENCE_TIMEOUT = 10;
 export const ANSWER_TIME = 2;
 
 /**
- * Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for three messages in this time. A sidecar
+ * Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for five messages in this time. A sidecar
  * that sends no keepalives, as an older one, is never taken for silent.
  */
 export const SILENCE_TIMEOUT = 15;
@@ -239,6 +239,17 @@ export function isTransient(error: unknown): boolean {
   return error instanceof EnsembleUnreachableError || (error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
 }
 
+const CUT = [status.INTERNAL, status.UNKNOWN];
+
+/**
+ * isTransient for a stream. Something between the two may have cut a stream over which the sidecar was heard, such as a proxy. gRPC makes a
+ * status of that which has no reason.
+ */
+export function mayHeal(error: unknown, heard: boolean): boolean {
+  const cut = error instanceof SidekeeperError && error.reason === "" && CUT.includes(error.code);
+  return isTransient(error) || (heard && cut);
+}
+
 const LOSSES = [LeaseLostError, LeaseClosedError, LockBrokenError, LockRevokedError, SidecarStoppingError];
 
 /** What those may say who wait for something. */
@@ -340,12 +351,15 @@ class Heard {
   }
 }
 
-/** Opens a watch, in which the sidecar is heard three times within SILENCE_TIMEOUT. */
+/** What streams are asked for: the sidecar is heard five times within SILENCE_TIMEOUT, and no proxy cuts them as silent. */
+export const KEEPALIVES = duration(SILENCE_TIMEOUT / 5);
+
+/** Opens a watch. */
 export function watch<Request extends { keepalive?: Duration | undefined }, Message>(
   method: (request: Request) => ClientReadableStream<Message>,
   request: Omit<Request, "keepalive">,
 ): ClientReadableStream<Message> {
-  return start(method, { ...request, keepalive: duration(SILENCE_TIMEOUT / 3) } as Request);
+  return start(method, { ...request, keepalive: KEEPALIVES } as Request);
 }
 
 /**
@@ -419,13 +433,15 @@ export async function* reopened<Message extends Watched>(
   const backoff = new Backoff();
   for (;;) {
     const heard = new Heard();
+    let told = false;
     try {
       for await (const message of messages(open(), signal, heard)) {
+        told = true;
         backoff.reset();
         yield message;
       }
     } catch (error) {
-      if (!isTransient(error)) {
+      if (!mayHeal(error, told)) {
         throw error;
       }
     }

@@ -36,12 +36,12 @@ type Kind struct {
 	find    func() (string, error)
 	lacking string
 	config  string   // with the folder, the proxy's host and port, those of the sidecar, and the seconds of silence
-	flags   []string // with the path of that
+	flags   []string // before the path of that
 }
 
 // Nginx is nginx as Debian has it.
 var Nginx = Kind{
-	Name: "nginx", lacking: "no nginx: apt-get install nginx-light", flags: []string{"-c", "%s"},
+	Name: "nginx", lacking: "no nginx: apt-get install nginx-light", flags: []string{"-c"},
 	find: func() (string, error) {
 		if path, err := exec.LookPath("nginx"); err == nil {
 			return path, nil
@@ -61,6 +61,7 @@ http {
 	scgi_temp_path %[1]s/scgi;
 	server {
 		listen %[2]s:%[3]s http2;
+		client_max_body_size 0;
 		client_body_timeout %[6]ds;
 		location / {
 			grpc_pass grpc://%[4]s:%[5]s;
@@ -74,7 +75,7 @@ http {
 
 // Envoy is the Envoy that tools/need installs.
 var Envoy = Kind{
-	Name: "Envoy", lacking: "no Envoy: tools/need proxies", flags: []string{"--use-dynamic-base-id", "--concurrency", "1", "-l", "warn", "-c", "%s"},
+	Name: "Envoy", lacking: "no Envoy: tools/need proxies", flags: []string{"--use-dynamic-base-id", "--concurrency", "1", "-l", "warn", "-c"},
 	find: func() (string, error) {
 		if path, err := exec.LookPath("envoy"); err == nil {
 			return path, nil
@@ -191,9 +192,7 @@ func (p *Proxy) start() bool {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	flags := append([]string{}, p.kind.flags...)
-	flags[len(flags)-1] = path
-	command := exec.Command(program, flags...)
+	command := exec.Command(program, append(p.kind.flags[:len(p.kind.flags):len(p.kind.flags)], path)...)
 	command.Stdout, command.Stderr = log, log
 	if p.process, err = p.nursery.Start(command, log); err != nil {
 		p.t.Fatal(err)

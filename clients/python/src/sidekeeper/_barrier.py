@@ -187,28 +187,34 @@ async def pass_barrier(stub: Any, name: str, wait: float | None, on_waiting: Cal
 
 async def _wait_again(stub: Any, name: str, on_waiting: Callable[[], object] | None) -> None:
     backoff = _transport.Backoff()
+    heard = False
 
     def waits() -> bool:
+        nonlocal heard
+        heard = True
         backoff.reset()
         notify(on_waiting)
         return False
 
     while True:
+        heard = False
         try:
             await _wait_once(stub, name, waits)
             return
         except SidekeeperError as error:
-            if not _transport.is_transient(error):
+            if not _transport.may_heal(error, heard):
                 raise
         await asyncio.sleep(backoff.next())
 
 
 async def _wait_once(stub: Any, name: str, waits: Callable[[], bool]) -> bool:
     """Whether it was too much for the caller, who is asked when the barrier is set, to wait."""
-    stream, home = _transport.start(stub.Wait, barrier_pb2.WaitRequest(name=name)), _fork.here()
+    request = barrier_pb2.WaitRequest(name=name)
+    _transport.ask_for_keepalives(request)
+    stream, home = _transport.start(stub.Wait, request), _fork.here()
     try:
-        while await _transport.next_of(stream) is not None:
-            if waits():
+        while (told := await _transport.next_of(stream)) is not None:
+            if not told.HasField("keepalive") and waits():
                 return True
         return False
     finally:

@@ -92,12 +92,15 @@ class Carrier(Protocol):
 class Single:
     """A call of its own."""
 
-    def __init__(self, method: Callable[..., Any], request: object) -> None:
+    def __init__(self, method: Callable[..., Any], request: Any) -> None:
+        _transport.ask_for_keepalives(request)
         self._stream = _transport.start(method, request)
         self.cancel = self._stream.cancel
 
     async def next(self) -> Told | None:
         event = await _transport.next_of(self._stream)
+        while event is not None and event.HasField("keepalive"):
+            event = await _transport.next_of(self._stream)
         if event is None:
             return None
         kind = event.WhichOneof("event")
@@ -150,7 +153,7 @@ async def through_absence(streams: Streams, wait: float | None, lease: HeldStrea
             return await attempt(this)
         except SidekeeperError as error:
             lost = lease is not None and lease._claim.over()
-            if not _transport.is_transient(error) or lost or streams.closed:
+            if not _transport.may_heal(error, this.heard) or lost or streams.closed:
                 raise
             if this.heard:
                 backoff.reset()

@@ -43,7 +43,7 @@ ANSWER_TIME = 2.0
 """Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never."""
 
 SILENCE_TIMEOUT = 15.0
-"""Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for three messages in this time. A sidecar
+"""Seconds without a message after which a watch takes the sidecar for away. It asks the sidecar for five messages in this time. A sidecar
 that sends no keepalives, as an older one, is never taken for silent."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
@@ -261,6 +261,15 @@ def is_transient(error: SidekeeperError) -> bool:
     return error.code is grpc.StatusCode.UNAVAILABLE or isinstance(error, EnsembleUnreachableError)
 
 
+CUT = grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN
+
+
+def may_heal(error: SidekeeperError, heard: bool) -> bool:
+    """is_transient for a stream. Something between the two may have cut a stream over which the sidecar was heard, such as a proxy. gRPC makes
+    a status of that which has no reason."""
+    return is_transient(error) or (heard and not error.reason and error.code in CUT)
+
+
 def was_lost(error: SidekeeperError) -> bool:
     """Whether something was lost while it was waited for, or between its grant and the return to the caller."""
     lost = LeaseLostError | LeaseClosedError | LockBrokenError | LockRevokedError | SidecarStoppingError
@@ -312,10 +321,15 @@ class Away:
     """For how many seconds the sidecar had not been heard; 0 if that is unknown."""
 
 
+def ask_for_keepalives(request: Any) -> None:
+    """Has the stream of the request send something every few seconds, so that no proxy cuts it as silent."""
+    request.keepalive.FromMilliseconds(int(SILENCE_TIMEOUT * 1000 / 5))
+
+
 async def messages(method: Callable[..., Any], request: Any, heard: Heard | None = None) -> AsyncIterator[Any]:
     """What a watch sends. Raises SidekeeperError, also at an end with OK, or if the sidecar falls silent."""
     heard = heard or Heard()
-    request.keepalive.FromMilliseconds(int(SILENCE_TIMEOUT * 1000 / 3))
+    ask_for_keepalives(request)
     stream, home = start(method, request), _fork.here()
     try:
         while (message := await _within(heard.timeout(), next_of(stream), "the sidecar is silent")) is not None:
@@ -333,13 +347,14 @@ async def reopened(method: Callable[..., Any], request: Any) -> AsyncIterator[An
     """What a watch sends that is opened again when the sidecar or the ensemble is away; Away each time it has ended so."""
     backoff = Backoff()
     while True:
-        heard = Heard()
+        heard, told = Heard(), False
         try:
             async for message in messages(method, request, heard):
+                told = True
                 backoff.reset()
                 yield message
         except SidekeeperError as error:
-            if not is_transient(error):
+            if not may_heal(error, told):
                 raise
         yield Away(heard.ago())
         await asyncio.sleep(backoff.next())

@@ -689,7 +689,7 @@ func (x *AwaitRequest) GetKeepalive() *durationpb.Duration {
 	return nil
 }
 
-// AwaitResponse says what the decision is. It comes once.
+// AwaitResponse says what the decision is, once, or that there is none yet.
 type AwaitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set unless keepalive is.

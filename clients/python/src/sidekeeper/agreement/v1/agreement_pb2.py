@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sidekeeper/agreement/v1/agreement.proto\x12\x17sidekeeper.agreement.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"m\n\x0c\x42\x65ginRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0cparticipants\x18\x02 \x03(\t\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05value\x18\x04 \x01(\x0c\"\"\n\rBeginResponse\x12\x11\n\tagreement\x18\x01 \x01(\t\"\xdb\x01\n\x0bVoteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\x12\x13\n\x0bparticipant\x18\x03 \x01(\t\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x44\n\x08metadata\x18\x06 \x03(\x0b\x32\x32.sidekeeper.agreement.v1.VoteRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xe1\x01\n\x0cVoteResponse\x12/\n\x05voted\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.agreement.v1.VotedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x33\n\x07\x64\x65\x63ided\x18\x04 \x01(\x0b\x32 .sidekeeper.agreement.v1.DecidedH\x00\x42\x07\n\x05\x65vent\"\x07\n\x05Voted\">\n\x07\x44\x65\x63ided\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"/\n\x0c\x41\x62ortRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\"D\n\rAbortResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"/\n\x0c\x41waitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\"D\n\rAwaitResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"E\n\x0bGetResponse\x12\x36\n\nagreements\x18\x01 \x03(\x0b\x32\".sidekeeper.agreement.v1.Agreement\"\xb5\x01\n\tAgreement\x12\x11\n\tagreement\x18\x01 \x01(\t\x12\x14\n\x0cparticipants\x18\x02 \x03(\t\x12\r\n\x05value\x18\x03 \x01(\x0c\x12,\n\x08\x64\x65\x61\x64line\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05voted\x18\x05 \x03(\t\x12\x33\n\x08\x64\x65\x63ision\x18\x06 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"0\n\rForgetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\"\x10\n\x0e\x46orgetResponse*M\n\x08\x44\x65\x63ision\x12\x18\n\x14\x44\x45\x43ISION_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44\x45\x43ISION_COMMIT\x10\x01\x12\x12\n\x0e\x44\x45\x43ISION_ABORT\x10\x02\x32\xa0\x04\n\x10\x41greementService\x12V\n\x05\x42\x65gin\x12%.sidekeeper.agreement.v1.BeginRequest\x1a&.sidekeeper.agreement.v1.BeginResponse\x12U\n\x04Vote\x12$.sidekeeper.agreement.v1.VoteRequest\x1a%.sidekeeper.agreement.v1.VoteResponse0\x01\x12V\n\x05\x41\x62ort\x12%.sidekeeper.agreement.v1.AbortRequest\x1a&.sidekeeper.agreement.v1.AbortResponse\x12X\n\x05\x41wait\x12%.sidekeeper.agreement.v1.AwaitRequest\x1a&.sidekeeper.agreement.v1.AwaitResponse0\x01\x12P\n\x03Get\x12#.sidekeeper.agreement.v1.GetRequest\x1a$.sidekeeper.agreement.v1.GetResponse\x12Y\n\x06\x46orget\x12&.sidekeeper.agreement.v1.ForgetRequest\x1a\'.sidekeeper.agreement.v1.ForgetResponseBh\n\x1aio.sidekeeper.agreement.v1P\x01ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1;agreementv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sidekeeper/agreement/v1/agreement.proto\x12\x17sidekeeper.agreement.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"m\n\x0c\x42\x65ginRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0cparticipants\x18\x02 \x03(\t\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05value\x18\x04 \x01(\x0c\"\"\n\rBeginResponse\x12\x11\n\tagreement\x18\x01 \x01(\t\"\x89\x02\n\x0bVoteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\x12\x13\n\x0bparticipant\x18\x03 \x01(\t\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x44\n\x08metadata\x18\x06 \x03(\x0b\x32\x32.sidekeeper.agreement.v1.VoteRequest.MetadataEntry\x12,\n\tkeepalive\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x95\x02\n\x0cVoteResponse\x12/\n\x05voted\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.agreement.v1.VotedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x33\n\x07\x64\x65\x63ided\x18\x04 \x01(\x0b\x32 .sidekeeper.agreement.v1.DecidedH\x00\x12\x32\n\tkeepalive\x18\x05 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"\x07\n\x05Voted\">\n\x07\x44\x65\x63ided\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"/\n\x0c\x41\x62ortRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\"D\n\rAbortResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"]\n\x0c\x41waitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\x12,\n\tkeepalive\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"v\n\rAwaitResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\x12\x30\n\tkeepalive\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.Keepalive\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"E\n\x0bGetResponse\x12\x36\n\nagreements\x18\x01 \x03(\x0b\x32\".sidekeeper.agreement.v1.Agreement\"\xb5\x01\n\tAgreement\x12\x11\n\tagreement\x18\x01 \x01(\t\x12\x14\n\x0cparticipants\x18\x02 \x03(\t\x12\r\n\x05value\x18\x03 \x01(\x0c\x12,\n\x08\x64\x65\x61\x64line\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05voted\x18\x05 \x03(\t\x12\x33\n\x08\x64\x65\x63ision\x18\x06 \x01(\x0e\x32!.sidekeeper.agreement.v1.Decision\"0\n\rForgetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tagreement\x18\x02 \x01(\t\"\x10\n\x0e\x46orgetResponse*M\n\x08\x44\x65\x63ision\x12\x18\n\x14\x44\x45\x43ISION_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44\x45\x43ISION_COMMIT\x10\x01\x12\x12\n\x0e\x44\x45\x43ISION_ABORT\x10\x02\x32\xa0\x04\n\x10\x41greementService\x12V\n\x05\x42\x65gin\x12%.sidekeeper.agreement.v1.BeginRequest\x1a&.sidekeeper.agreement.v1.BeginResponse\x12U\n\x04Vote\x12$.sidekeeper.agreement.v1.VoteRequest\x1a%.sidekeeper.agreement.v1.VoteResponse0\x01\x12V\n\x05\x41\x62ort\x12%.sidekeeper.agreement.v1.AbortRequest\x1a&.sidekeeper.agreement.v1.AbortResponse\x12X\n\x05\x41wait\x12%.sidekeeper.agreement.v1.AwaitRequest\x1a&.sidekeeper.agreement.v1.AwaitResponse0\x01\x12P\n\x03Get\x12#.sidekeeper.agreement.v1.GetRequest\x1a$.sidekeeper.agreement.v1.GetResponse\x12Y\n\x06\x46orget\x12&.sidekeeper.agreement.v1.ForgetRequest\x1a\'.sidekeeper.agreement.v1.ForgetResponseBh\n\x1aio.sidekeeper.agreement.v1P\x01ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1;agreementv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,40 +37,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\032io.sidekeeper.agreement.v1P\001ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1;agreementv1'
   _globals['_VOTEREQUEST_METADATAENTRY']._loaded_options = None
   _globals['_VOTEREQUEST_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_DECISION']._serialized_start=1423
-  _globals['_DECISION']._serialized_end=1500
+  _globals['_DECISION']._serialized_start=1617
+  _globals['_DECISION']._serialized_end=1694
   _globals['_BEGINREQUEST']._serialized_start=164
   _globals['_BEGINREQUEST']._serialized_end=273
   _globals['_BEGINRESPONSE']._serialized_start=275
   _globals['_BEGINRESPONSE']._serialized_end=309
   _globals['_VOTEREQUEST']._serialized_start=312
-  _globals['_VOTEREQUEST']._serialized_end=531
-  _globals['_VOTEREQUEST_METADATAENTRY']._serialized_start=484
-  _globals['_VOTEREQUEST_METADATAENTRY']._serialized_end=531
-  _globals['_VOTERESPONSE']._serialized_start=534
-  _globals['_VOTERESPONSE']._serialized_end=759
-  _globals['_VOTED']._serialized_start=761
-  _globals['_VOTED']._serialized_end=768
-  _globals['_DECIDED']._serialized_start=770
-  _globals['_DECIDED']._serialized_end=832
-  _globals['_ABORTREQUEST']._serialized_start=834
-  _globals['_ABORTREQUEST']._serialized_end=881
-  _globals['_ABORTRESPONSE']._serialized_start=883
-  _globals['_ABORTRESPONSE']._serialized_end=951
-  _globals['_AWAITREQUEST']._serialized_start=953
-  _globals['_AWAITREQUEST']._serialized_end=1000
-  _globals['_AWAITRESPONSE']._serialized_start=1002
-  _globals['_AWAITRESPONSE']._serialized_end=1070
-  _globals['_GETREQUEST']._serialized_start=1072
-  _globals['_GETREQUEST']._serialized_end=1098
-  _globals['_GETRESPONSE']._serialized_start=1100
-  _globals['_GETRESPONSE']._serialized_end=1169
-  _globals['_AGREEMENT']._serialized_start=1172
-  _globals['_AGREEMENT']._serialized_end=1353
-  _globals['_FORGETREQUEST']._serialized_start=1355
-  _globals['_FORGETREQUEST']._serialized_end=1403
-  _globals['_FORGETRESPONSE']._serialized_start=1405
-  _globals['_FORGETRESPONSE']._serialized_end=1421
-  _globals['_AGREEMENTSERVICE']._serialized_start=1503
-  _globals['_AGREEMENTSERVICE']._serialized_end=2047
+  _globals['_VOTEREQUEST']._serialized_end=577
+  _globals['_VOTEREQUEST_METADATAENTRY']._serialized_start=530
+  _globals['_VOTEREQUEST_METADATAENTRY']._serialized_end=577
+  _globals['_VOTERESPONSE']._serialized_start=580
+  _globals['_VOTERESPONSE']._serialized_end=857
+  _globals['_VOTED']._serialized_start=859
+  _globals['_VOTED']._serialized_end=866
+  _globals['_DECIDED']._serialized_start=868
+  _globals['_DECIDED']._serialized_end=930
+  _globals['_ABORTREQUEST']._serialized_start=932
+  _globals['_ABORTREQUEST']._serialized_end=979
+  _globals['_ABORTRESPONSE']._serialized_start=981
+  _globals['_ABORTRESPONSE']._serialized_end=1049
+  _globals['_AWAITREQUEST']._serialized_start=1051
+  _globals['_AWAITREQUEST']._serialized_end=1144
+  _globals['_AWAITRESPONSE']._serialized_start=1146
+  _globals['_AWAITRESPONSE']._serialized_end=1264
+  _globals['_GETREQUEST']._serialized_start=1266
+  _globals['_GETREQUEST']._serialized_end=1292
+  _globals['_GETRESPONSE']._serialized_start=1294
+  _globals['_GETRESPONSE']._serialized_end=1363
+  _globals['_AGREEMENT']._serialized_start=1366
+  _globals['_AGREEMENT']._serialized_end=1547
+  _globals['_FORGETREQUEST']._serialized_start=1549
+  _globals['_FORGETREQUEST']._serialized_end=1597
+  _globals['_FORGETRESPONSE']._serialized_start=1599
+  _globals['_FORGETRESPONSE']._serialized_end=1615
+  _globals['_AGREEMENTSERVICE']._serialized_start=1697
+  _globals['_AGREEMENTSERVICE']._serialized_end=2241
 # @@protoc_insertion_point(module_scope)

@@ -40,7 +40,7 @@ class BeginResponse(_message.Message):
     def __init__(self, agreement: _Optional[str] = ...) -> None: ...
 
 class VoteRequest(_message.Message):
-    __slots__ = ("name", "agreement", "participant", "lease_id", "owner", "metadata")
+    __slots__ = ("name", "agreement", "participant", "lease_id", "owner", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -54,25 +54,29 @@ class VoteRequest(_message.Message):
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     agreement: str
     participant: str
     lease_id: str
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., agreement: _Optional[str] = ..., participant: _Optional[str] = ..., lease_id: _Optional[str] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., agreement: _Optional[str] = ..., participant: _Optional[str] = ..., lease_id: _Optional[str] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class VoteResponse(_message.Message):
-    __slots__ = ("voted", "suspended", "resumed", "decided")
+    __slots__ = ("voted", "suspended", "resumed", "decided", "keepalive")
     VOTED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     voted: Voted
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     decided: Decided
-    def __init__(self, voted: _Optional[_Union[Voted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, voted: _Optional[_Union[Voted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Voted(_message.Message):
     __slots__ = ()
@@ -99,18 +103,22 @@ class AbortResponse(_message.Message):
     def __init__(self, decision: _Optional[_Union[Decision, str]] = ...) -> None: ...
 
 class AwaitRequest(_message.Message):
-    __slots__ = ("name", "agreement")
+    __slots__ = ("name", "agreement", "keepalive")
     NAME_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     agreement: str
-    def __init__(self, name: _Optional[str] = ..., agreement: _Optional[str] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., agreement: _Optional[str] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AwaitResponse(_message.Message):
-    __slots__ = ("decision",)
+    __slots__ = ("decision", "keepalive")
     DECISION_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     decision: Decision
-    def __init__(self, decision: _Optional[_Union[Decision, str]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, decision: _Optional[_Union[Decision, str]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class GetRequest(_message.Message):
     __slots__ = ("name",)

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#sidekeeper/barrier/v1/barrier.proto\x12\x15sidekeeper.barrier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x1a\n\nSetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\r\n\x0bSetResponse\"\x1d\n\rRemoveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eRemoveResponse\"\x1b\n\x0bWaitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x0e\n\x0cWaitResponse\"\xf2\x01\n\x0c\x45nterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x05\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12/\n\x0cwait_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x43\n\x08metadata\x18\x06 \x03(\x0b\x32\x31.sidekeeper.barrier.v1.EnterRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xe2\x01\n\rEnterResponse\x12\x31\n\x07waiting\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.barrier.v1.WaitingH\x00\x12\x31\n\x07\x65ntered\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.barrier.v1.EnteredH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x42\x07\n\x05\x65vent\"\x1a\n\x07Waiting\x12\x0f\n\x07present\x18\x01 \x01(\x05\"@\n\x07\x45ntered\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x11\n\x05token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x11\n\x05round\x18\x03 \x01(\x03\x42\x02\x30\x01\"\x1f\n\x0cLeaveRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x0f\n\rLeaveResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Y\n\x0cListResponse\x12\x30\n\x08\x62\x61rriers\x18\x01 \x03(\x0b\x32\x1e.sidekeeper.barrier.v1.Barrier\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"E\n\x07\x42\x61rrier\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03set\x18\x02 \x01(\x08\x12\x0f\n\x07present\x18\x03 \x01(\x05\x12\x0e\n\x06inside\x18\x04 \x01(\x05\x32\x83\x04\n\x0e\x42\x61rrierService\x12L\n\x03Set\x12!.sidekeeper.barrier.v1.SetRequest\x1a\".sidekeeper.barrier.v1.SetResponse\x12U\n\x06Remove\x12$.sidekeeper.barrier.v1.RemoveRequest\x1a%.sidekeeper.barrier.v1.RemoveResponse\x12Q\n\x04Wait\x12\".sidekeeper.barrier.v1.WaitRequest\x1a#.sidekeeper.barrier.v1.WaitResponse0\x01\x12T\n\x05\x45nter\x12#.sidekeeper.barrier.v1.EnterRequest\x1a$.sidekeeper.barrier.v1.EnterResponse0\x01\x12R\n\x05Leave\x12#.sidekeeper.barrier.v1.LeaveRequest\x1a$.sidekeeper.barrier.v1.LeaveResponse\x12O\n\x04List\x12\".sidekeeper.barrier.v1.ListRequest\x1a#.sidekeeper.barrier.v1.ListResponseBb\n\x18io.sidekeeper.barrier.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1;barrierv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#sidekeeper/barrier/v1/barrier.proto\x12\x15sidekeeper.barrier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x1a\n\nSetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\r\n\x0bSetResponse\"\x1d\n\rRemoveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eRemoveResponse\"I\n\x0bWaitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\tkeepalive\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"@\n\x0cWaitResponse\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.Keepalive\"\xa0\x02\n\x0c\x45nterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x05\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12/\n\x0cwait_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x43\n\x08metadata\x18\x06 \x03(\x0b\x32\x31.sidekeeper.barrier.v1.EnterRequest.MetadataEntry\x12,\n\tkeepalive\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x96\x02\n\rEnterResponse\x12\x31\n\x07waiting\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.barrier.v1.WaitingH\x00\x12\x31\n\x07\x65ntered\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.barrier.v1.EnteredH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x32\n\tkeepalive\x18\x05 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"\x1a\n\x07Waiting\x12\x0f\n\x07present\x18\x01 \x01(\x05\"@\n\x07\x45ntered\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x11\n\x05token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x11\n\x05round\x18\x03 \x01(\x03\x42\x02\x30\x01\"\x1f\n\x0cLeaveRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x0f\n\rLeaveResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Y\n\x0cListResponse\x12\x30\n\x08\x62\x61rriers\x18\x01 \x03(\x0b\x32\x1e.sidekeeper.barrier.v1.Barrier\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"E\n\x07\x42\x61rrier\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03set\x18\x02 \x01(\x08\x12\x0f\n\x07present\x18\x03 \x01(\x05\x12\x0e\n\x06inside\x18\x04 \x01(\x05\x32\x83\x04\n\x0e\x42\x61rrierService\x12L\n\x03Set\x12!.sidekeeper.barrier.v1.SetRequest\x1a\".sidekeeper.barrier.v1.SetResponse\x12U\n\x06Remove\x12$.sidekeeper.barrier.v1.RemoveRequest\x1a%.sidekeeper.barrier.v1.RemoveResponse\x12Q\n\x04Wait\x12\".sidekeeper.barrier.v1.WaitRequest\x1a#.sidekeeper.barrier.v1.WaitResponse0\x01\x12T\n\x05\x45nter\x12#.sidekeeper.barrier.v1.EnterRequest\x1a$.sidekeeper.barrier.v1.EnterResponse0\x01\x12R\n\x05Leave\x12#.sidekeeper.barrier.v1.LeaveRequest\x1a$.sidekeeper.barrier.v1.LeaveResponse\x12O\n\x04List\x12\".sidekeeper.barrier.v1.ListRequest\x1a#.sidekeeper.barrier.v1.ListResponseBb\n\x18io.sidekeeper.barrier.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1;barrierv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,29 +49,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMOVERESPONSE']._serialized_start=199
   _globals['_REMOVERESPONSE']._serialized_end=215
   _globals['_WAITREQUEST']._serialized_start=217
-  _globals['_WAITREQUEST']._serialized_end=244
-  _globals['_WAITRESPONSE']._serialized_start=246
-  _globals['_WAITRESPONSE']._serialized_end=260
-  _globals['_ENTERREQUEST']._serialized_start=263
-  _globals['_ENTERREQUEST']._serialized_end=505
-  _globals['_ENTERREQUEST_METADATAENTRY']._serialized_start=458
-  _globals['_ENTERREQUEST_METADATAENTRY']._serialized_end=505
-  _globals['_ENTERRESPONSE']._serialized_start=508
-  _globals['_ENTERRESPONSE']._serialized_end=734
-  _globals['_WAITING']._serialized_start=736
-  _globals['_WAITING']._serialized_end=762
-  _globals['_ENTERED']._serialized_start=764
-  _globals['_ENTERED']._serialized_end=828
-  _globals['_LEAVEREQUEST']._serialized_start=830
-  _globals['_LEAVEREQUEST']._serialized_end=861
-  _globals['_LEAVERESPONSE']._serialized_start=863
-  _globals['_LEAVERESPONSE']._serialized_end=878
-  _globals['_LISTREQUEST']._serialized_start=880
-  _globals['_LISTREQUEST']._serialized_end=948
-  _globals['_LISTRESPONSE']._serialized_start=950
-  _globals['_LISTRESPONSE']._serialized_end=1039
-  _globals['_BARRIER']._serialized_start=1041
-  _globals['_BARRIER']._serialized_end=1110
-  _globals['_BARRIERSERVICE']._serialized_start=1113
-  _globals['_BARRIERSERVICE']._serialized_end=1628
+  _globals['_WAITREQUEST']._serialized_end=290
+  _globals['_WAITRESPONSE']._serialized_start=292
+  _globals['_WAITRESPONSE']._serialized_end=356
+  _globals['_ENTERREQUEST']._serialized_start=359
+  _globals['_ENTERREQUEST']._serialized_end=647
+  _globals['_ENTERREQUEST_METADATAENTRY']._serialized_start=600
+  _globals['_ENTERREQUEST_METADATAENTRY']._serialized_end=647
+  _globals['_ENTERRESPONSE']._serialized_start=650
+  _globals['_ENTERRESPONSE']._serialized_end=928
+  _globals['_WAITING']._serialized_start=930
+  _globals['_WAITING']._serialized_end=956
+  _globals['_ENTERED']._serialized_start=958
+  _globals['_ENTERED']._serialized_end=1022
+  _globals['_LEAVEREQUEST']._serialized_start=1024
+  _globals['_LEAVEREQUEST']._serialized_end=1055
+  _globals['_LEAVERESPONSE']._serialized_start=1057
+  _globals['_LEAVERESPONSE']._serialized_end=1072
+  _globals['_LISTREQUEST']._serialized_start=1074
+  _globals['_LISTREQUEST']._serialized_end=1142
+  _globals['_LISTRESPONSE']._serialized_start=1144
+  _globals['_LISTRESPONSE']._serialized_end=1233
+  _globals['_BARRIER']._serialized_start=1235
+  _globals['_BARRIER']._serialized_end=1304
+  _globals['_BARRIERSERVICE']._serialized_start=1307
+  _globals['_BARRIERSERVICE']._serialized_end=1822
 # @@protoc_insertion_point(module_scope)

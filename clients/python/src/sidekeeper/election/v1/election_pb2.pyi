@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CampaignRequest(_message.Message):
-    __slots__ = ("name", "candidate", "value", "lease_id", "wait_timeout", "metadata")
+    __slots__ = ("name", "candidate", "value", "lease_id", "wait_timeout", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -25,27 +25,31 @@ class CampaignRequest(_message.Message):
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     candidate: str
     value: str
     lease_id: str
     wait_timeout: _duration_pb2.Duration
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., candidate: _Optional[str] = ..., value: _Optional[str] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., candidate: _Optional[str] = ..., value: _Optional[str] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CampaignResponse(_message.Message):
-    __slots__ = ("candidate", "elected", "suspended", "resumed", "yield_requested")
+    __slots__ = ("candidate", "elected", "suspended", "resumed", "yield_requested", "keepalive")
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
     ELECTED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     YIELD_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     candidate: Candidacy
     elected: Elected
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     yield_requested: YieldRequested
-    def __init__(self, candidate: _Optional[_Union[Candidacy, _Mapping]] = ..., elected: _Optional[_Union[Elected, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., yield_requested: _Optional[_Union[YieldRequested, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, candidate: _Optional[_Union[Candidacy, _Mapping]] = ..., elected: _Optional[_Union[Elected, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., yield_requested: _Optional[_Union[YieldRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Candidacy(_message.Message):
     __slots__ = ("position", "leader")

@@ -29,7 +29,7 @@ STATE_SUSPENDED: State
 STATE_SLEEPING: State
 
 class OpenRequest(_message.Message):
-    __slots__ = ("ttl", "owner", "metadata")
+    __slots__ = ("ttl", "owner", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -40,20 +40,24 @@ class OpenRequest(_message.Message):
     TTL_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     ttl: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class OpenResponse(_message.Message):
-    __slots__ = ("opened", "suspended", "resumed")
+    __slots__ = ("opened", "suspended", "resumed", "keepalive")
     OPENED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     opened: Opened
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
-    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("lease_id", "ttl", "resumable")
@@ -80,12 +84,14 @@ class MultiplexRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[CheckValidity, _Mapping]] = ...) -> None: ...
 
 class Resume(_message.Message):
-    __slots__ = ("lease_id", "claims")
+    __slots__ = ("lease_id", "claims", "keepalive")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
     claims: _containers.RepeatedCompositeFieldContainer[Claim]
-    def __init__(self, lease_id: _Optional[str] = ..., claims: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, lease_id: _Optional[str] = ..., claims: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Claim(_message.Message):
     __slots__ = ("start", "hold_id", "token")
@@ -130,20 +136,22 @@ class CheckValidity(_message.Message):
     def __init__(self, check_id: _Optional[int] = ...) -> None: ...
 
 class MultiplexResponse(_message.Message):
-    __slots__ = ("opened", "suspended", "resumed", "event", "ended", "checked")
+    __slots__ = ("opened", "suspended", "resumed", "event", "ended", "checked", "keepalive")
     OPENED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     CHECKED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     opened: Opened
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     event: Event
     ended: Ended
     checked: Checked
-    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Event(_message.Message):
     __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter", "begin")

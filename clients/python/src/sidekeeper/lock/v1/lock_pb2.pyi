@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay", "detect_deadlock")
+    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay", "detect_deadlock", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class AcquireRequest(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     DETECT_DEADLOCK_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     mode: _hold_pb2.Mode
     lease_id: str
@@ -35,21 +36,24 @@ class AcquireRequest(_message.Message):
     metadata: _containers.ScalarMap[str, str]
     lock_delay: _duration_pb2.Duration
     detect_deadlock: bool
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., detect_deadlock: bool = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., detect_deadlock: bool = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
-    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
+    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested", "keepalive")
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     queued: _hold_pb2.Queued
     granted: Granted
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Granted(_message.Message):
     __slots__ = ("hold_id", "fencing_token")
@@ -60,7 +64,7 @@ class Granted(_message.Message):
     def __init__(self, hold_id: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class AcquireAllRequest(_message.Message):
-    __slots__ = ("locks", "lease_id", "wait_timeout", "owner", "metadata")
+    __slots__ = ("locks", "lease_id", "wait_timeout", "owner", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -73,12 +77,14 @@ class AcquireAllRequest(_message.Message):
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     locks: _containers.RepeatedCompositeFieldContainer[WantedLock]
     lease_id: str
     wait_timeout: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, locks: _Optional[_Iterable[_Union[WantedLock, _Mapping]]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, locks: _Optional[_Iterable[_Union[WantedLock, _Mapping]]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WantedLock(_message.Message):
     __slots__ = ("name", "mode")
@@ -89,18 +95,20 @@ class WantedLock(_message.Message):
     def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ...) -> None: ...
 
 class AcquireAllResponse(_message.Message):
-    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
+    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested", "keepalive")
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     queued: AllQueued
     granted: AllGranted
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[AllQueued, _Mapping]] = ..., granted: _Optional[_Union[AllGranted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, queued: _Optional[_Union[AllQueued, _Mapping]] = ..., granted: _Optional[_Union[AllGranted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class AllQueued(_message.Message):
     __slots__ = ("locks",)

@@ -23,7 +23,7 @@ ON_CONFLICT_WAIT: OnConflict
 ON_CONFLICT_REPLACE: OnConflict
 
 class JoinRequest(_message.Message):
-    __slots__ = ("group", "member", "metadata", "owner", "lease_id", "on_conflict", "wait_timeout", "guards")
+    __slots__ = ("group", "member", "metadata", "owner", "lease_id", "on_conflict", "wait_timeout", "guards", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,7 @@ class JoinRequest(_message.Message):
     ON_CONFLICT_FIELD_NUMBER: _ClassVar[int]
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     GUARDS_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
     member: str
     metadata: _containers.ScalarMap[str, str]
@@ -47,19 +48,22 @@ class JoinRequest(_message.Message):
     on_conflict: OnConflict
     wait_timeout: _duration_pb2.Duration
     guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
-    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., owner: _Optional[str] = ..., lease_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., owner: _Optional[str] = ..., lease_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
-    __slots__ = ("joined", "suspended", "resumed", "updated")
+    __slots__ = ("joined", "suspended", "resumed", "updated", "keepalive")
     JOINED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     joined: Joined
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     updated: Updated
-    def __init__(self, joined: _Optional[_Union[Joined, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, joined: _Optional[_Union[Joined, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Joined(_message.Message):
     __slots__ = ("incarnation",)

@@ -55,7 +55,7 @@ STATE_SUCCEEDED: State
 STATE_MALFORMED: State
 
 class BeginRequest(_message.Message):
-    __slots__ = ("name", "key", "per", "keep", "on_loss", "on_failure", "attempts", "lease_id", "wait_timeout", "owner", "metadata")
+    __slots__ = ("name", "key", "per", "keep", "on_loss", "on_failure", "attempts", "lease_id", "wait_timeout", "owner", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class BeginRequest(_message.Message):
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     key: str
     per: Per
@@ -85,21 +86,24 @@ class BeginRequest(_message.Message):
     wait_timeout: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., key: _Optional[str] = ..., per: _Optional[_Union[Per, str]] = ..., keep: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_loss: _Optional[_Union[Policy, str]] = ..., on_failure: _Optional[_Union[Policy, str]] = ..., attempts: _Optional[int] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., key: _Optional[str] = ..., per: _Optional[_Union[Per, str]] = ..., keep: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_loss: _Optional[_Union[Policy, str]] = ..., on_failure: _Optional[_Union[Policy, str]] = ..., attempts: _Optional[int] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class BeginResponse(_message.Message):
-    __slots__ = ("queued", "begun", "suspended", "resumed", "revocation_requested")
+    __slots__ = ("queued", "begun", "suspended", "resumed", "revocation_requested", "keepalive")
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     queued: _hold_pb2.Queued
     begun: Begun
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., begun: _Optional[_Union[Begun, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., begun: _Optional[_Union[Begun, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Begun(_message.Message):
     __slots__ = ("hold_id", "fencing_token", "attempt", "previous")

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/queue/v1/queue.proto\x12\x13sidekeeper.queue.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x85\x01\n\nPutRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x12\n\x08priority\x18\x03 \x01(\x05H\x00\x12*\n\x05\x64\x65lay\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x11\n\tmax_items\x18\x05 \x01(\x05\x42\x07\n\x05order\"\r\n\x0bPutResponse\"\xe0\x01\n\x0bTakeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12/\n\x0cwait_timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x04 \x01(\t\x12@\n\x08metadata\x18\x05 \x03(\x0b\x32..sidekeeper.queue.v1.TakeRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa7\x02\n\x0cTakeResponse\x12,\n\x06queued\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.QueuedH\x00\x12\x33\n\tdelivered\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.queue.v1.DeliveredH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12G\n\x14revocation_requested\x18\x05 \x01(\x0b\x32\'.sidekeeper.hold.v1.RevocationRequestedH\x00\x42\x07\n\x05\x65vent\"[\n\tDelivered\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06values\x18\x03 \x03(\x0c\x12\x12\n\ndeliveries\x18\x04 \x01(\x05\" \n\x0c\x43heckRequest\x12\x10\n\x08hold_ids\x18\x01 \x03(\t\"I\n\rCheckResponse\x12\x38\n\ndeliveries\x18\x01 \x03(\x0b\x32$.sidekeeper.queue.v1.CheckedDelivery\"{\n\x0f\x43heckedDelivery\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\rfencing_token\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\"\x1e\n\x0b\x44oneRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x0e\n\x0c\x44oneResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x0cListResponse\x12*\n\x06queues\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.queue.v1.Queue\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"D\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x01(\x05\x12\r\n\x05taken\x18\x03 \x01(\x05\x12\x0f\n\x07\x64\x65layed\x18\x04 \x01(\x05\x32\x91\x03\n\x0cQueueService\x12H\n\x03Put\x12\x1f.sidekeeper.queue.v1.PutRequest\x1a .sidekeeper.queue.v1.PutResponse\x12M\n\x04Take\x12 .sidekeeper.queue.v1.TakeRequest\x1a!.sidekeeper.queue.v1.TakeResponse0\x01\x12N\n\x05\x43heck\x12!.sidekeeper.queue.v1.CheckRequest\x1a\".sidekeeper.queue.v1.CheckResponse\x12K\n\x04\x44one\x12 .sidekeeper.queue.v1.DoneRequest\x1a!.sidekeeper.queue.v1.DoneResponse\x12K\n\x04List\x12 .sidekeeper.queue.v1.ListRequest\x1a!.sidekeeper.queue.v1.ListResponseB\\\n\x16io.sidekeeper.queue.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1;queuev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/queue/v1/queue.proto\x12\x13sidekeeper.queue.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\x85\x01\n\nPutRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x12\n\x08priority\x18\x03 \x01(\x05H\x00\x12*\n\x05\x64\x65lay\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x11\n\tmax_items\x18\x05 \x01(\x05\x42\x07\n\x05order\"\r\n\x0bPutResponse\"\x8e\x02\n\x0bTakeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12/\n\x0cwait_timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x04 \x01(\t\x12@\n\x08metadata\x18\x05 \x03(\x0b\x32..sidekeeper.queue.v1.TakeRequest.MetadataEntry\x12,\n\tkeepalive\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x02\n\x0cTakeResponse\x12,\n\x06queued\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.QueuedH\x00\x12\x33\n\tdelivered\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.queue.v1.DeliveredH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12G\n\x14revocation_requested\x18\x05 \x01(\x0b\x32\'.sidekeeper.hold.v1.RevocationRequestedH\x00\x12\x32\n\tkeepalive\x18\x06 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"[\n\tDelivered\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06values\x18\x03 \x03(\x0c\x12\x12\n\ndeliveries\x18\x04 \x01(\x05\" \n\x0c\x43heckRequest\x12\x10\n\x08hold_ids\x18\x01 \x03(\t\"I\n\rCheckResponse\x12\x38\n\ndeliveries\x18\x01 \x03(\x0b\x32$.sidekeeper.queue.v1.CheckedDelivery\"{\n\x0f\x43heckedDelivery\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\rfencing_token\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\"\x1e\n\x0b\x44oneRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x0e\n\x0c\x44oneResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x0cListResponse\x12*\n\x06queues\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.queue.v1.Queue\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"D\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x01(\x05\x12\r\n\x05taken\x18\x03 \x01(\x05\x12\x0f\n\x07\x64\x65layed\x18\x04 \x01(\x05\x32\x91\x03\n\x0cQueueService\x12H\n\x03Put\x12\x1f.sidekeeper.queue.v1.PutRequest\x1a .sidekeeper.queue.v1.PutResponse\x12M\n\x04Take\x12 .sidekeeper.queue.v1.TakeRequest\x1a!.sidekeeper.queue.v1.TakeResponse0\x01\x12N\n\x05\x43heck\x12!.sidekeeper.queue.v1.CheckRequest\x1a\".sidekeeper.queue.v1.CheckResponse\x12K\n\x04\x44one\x12 .sidekeeper.queue.v1.DoneRequest\x1a!.sidekeeper.queue.v1.DoneResponse\x12K\n\x04List\x12 .sidekeeper.queue.v1.ListRequest\x1a!.sidekeeper.queue.v1.ListResponseB\\\n\x16io.sidekeeper.queue.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1;queuev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,29 +45,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUTRESPONSE']._serialized_start=255
   _globals['_PUTRESPONSE']._serialized_end=268
   _globals['_TAKEREQUEST']._serialized_start=271
-  _globals['_TAKEREQUEST']._serialized_end=495
-  _globals['_TAKEREQUEST_METADATAENTRY']._serialized_start=448
-  _globals['_TAKEREQUEST_METADATAENTRY']._serialized_end=495
-  _globals['_TAKERESPONSE']._serialized_start=498
-  _globals['_TAKERESPONSE']._serialized_end=793
-  _globals['_DELIVERED']._serialized_start=795
-  _globals['_DELIVERED']._serialized_end=886
-  _globals['_CHECKREQUEST']._serialized_start=888
-  _globals['_CHECKREQUEST']._serialized_end=920
-  _globals['_CHECKRESPONSE']._serialized_start=922
-  _globals['_CHECKRESPONSE']._serialized_end=995
-  _globals['_CHECKEDDELIVERY']._serialized_start=997
-  _globals['_CHECKEDDELIVERY']._serialized_end=1120
-  _globals['_DONEREQUEST']._serialized_start=1122
-  _globals['_DONEREQUEST']._serialized_end=1152
-  _globals['_DONERESPONSE']._serialized_start=1154
-  _globals['_DONERESPONSE']._serialized_end=1168
-  _globals['_LISTREQUEST']._serialized_start=1170
-  _globals['_LISTREQUEST']._serialized_end=1238
-  _globals['_LISTRESPONSE']._serialized_start=1240
-  _globals['_LISTRESPONSE']._serialized_end=1323
-  _globals['_QUEUE']._serialized_start=1325
-  _globals['_QUEUE']._serialized_end=1393
-  _globals['_QUEUESERVICE']._serialized_start=1396
-  _globals['_QUEUESERVICE']._serialized_end=1797
+  _globals['_TAKEREQUEST']._serialized_end=541
+  _globals['_TAKEREQUEST_METADATAENTRY']._serialized_start=494
+  _globals['_TAKEREQUEST_METADATAENTRY']._serialized_end=541
+  _globals['_TAKERESPONSE']._serialized_start=544
+  _globals['_TAKERESPONSE']._serialized_end=891
+  _globals['_DELIVERED']._serialized_start=893
+  _globals['_DELIVERED']._serialized_end=984
+  _globals['_CHECKREQUEST']._serialized_start=986
+  _globals['_CHECKREQUEST']._serialized_end=1018
+  _globals['_CHECKRESPONSE']._serialized_start=1020
+  _globals['_CHECKRESPONSE']._serialized_end=1093
+  _globals['_CHECKEDDELIVERY']._serialized_start=1095
+  _globals['_CHECKEDDELIVERY']._serialized_end=1218
+  _globals['_DONEREQUEST']._serialized_start=1220
+  _globals['_DONEREQUEST']._serialized_end=1250
+  _globals['_DONERESPONSE']._serialized_start=1252
+  _globals['_DONERESPONSE']._serialized_end=1266
+  _globals['_LISTREQUEST']._serialized_start=1268
+  _globals['_LISTREQUEST']._serialized_end=1336
+  _globals['_LISTRESPONSE']._serialized_start=1338
+  _globals['_LISTRESPONSE']._serialized_end=1421
+  _globals['_QUEUE']._serialized_start=1423
+  _globals['_QUEUE']._serialized_end=1491
+  _globals['_QUEUESERVICE']._serialized_start=1494
+  _globals['_QUEUESERVICE']._serialized_end=1895
 # @@protoc_insertion_point(module_scope)

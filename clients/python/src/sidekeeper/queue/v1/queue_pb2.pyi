@@ -29,7 +29,7 @@ class PutResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TakeRequest(_message.Message):
-    __slots__ = ("name", "lease_id", "wait_timeout", "owner", "metadata")
+    __slots__ = ("name", "lease_id", "wait_timeout", "owner", "metadata", "keepalive")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -42,26 +42,30 @@ class TakeRequest(_message.Message):
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     lease_id: str
     wait_timeout: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    keepalive: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class TakeResponse(_message.Message):
-    __slots__ = ("queued", "delivered", "suspended", "resumed", "revocation_requested")
+    __slots__ = ("queued", "delivered", "suspended", "resumed", "revocation_requested", "keepalive")
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
     queued: _hold_pb2.Queued
     delivered: Delivered
     suspended: _hold_pb2.Suspended
     resumed: _hold_pb2.Resumed
     revocation_requested: _hold_pb2.RevocationRequested
-    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ...) -> None: ...
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Delivered(_message.Message):
     __slots__ = ("hold_id", "fencing_token", "values", "deliveries")

@@ -134,16 +134,16 @@ final class Absence<T> {
     hasFailed = true;
     Throwable why = Waiting.unwrap(failure);
     Duration rest = pause.next();
-    if (isAway(why) && rest.compareTo(left()) < 0) {
+    if (isAway(why, heard) && rest.compareTo(left()) < 0) {
       core.workers.after(rest, this::again);
     } else {
       result.completeExceptionally(why);
     }
   }
 
-  private boolean isAway(Throwable failure) {
+  private boolean isAway(Throwable failure, boolean heard) {
     boolean ended = lease != null && lease.claim.isOver();
-    return !ended && failure instanceof SidekeeperException known && known.isTransient();
+    return !ended && failure instanceof SidekeeperException known && Calls.mayHeal(known, heard);
   }
 
   private Duration left() {

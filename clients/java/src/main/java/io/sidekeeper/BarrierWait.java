@@ -3,6 +3,7 @@ package io.sidekeeper;
 import io.grpc.Status;
 import io.sidekeeper.barrier.v1.BarrierServiceGrpc;
 import io.sidekeeper.barrier.v1.WaitRequest;
+import io.sidekeeper.barrier.v1.WaitResponse;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
 import io.sidekeeper.errors.WaitTimeoutException;
@@ -18,11 +19,16 @@ final class BarrierWait {
   private final Serial events;
   private final Pause pause = new Pause();
   private final CompletableFuture<Void> result = new CompletableFuture<>();
+  private volatile boolean heard; // over this stream
   private volatile Calls.Open stream = () -> {};
 
   private BarrierWait(Core core, String name, Runnable waiting) {
     this.core = core;
-    this.request = WaitRequest.newBuilder().setName(Rules.given("name", name)).build();
+    this.request =
+        WaitRequest.newBuilder()
+            .setName(Rules.given("name", name))
+            .setKeepalive(Watch.KEEPALIVE)
+            .build();
     this.waiting = waiting;
     this.events = new Serial(core.workers);
   }
@@ -63,7 +69,7 @@ final class BarrierWait {
     try {
       stream =
           core.calls.open(
-              BarrierServiceGrpc.getWaitMethod(), request, false, told -> hear(), this::ended);
+              BarrierServiceGrpc.getWaitMethod(), request, false, this::hear, this::ended);
     } catch (SidekeeperException closed) {
       result.completeExceptionally(closed);
     }
@@ -72,15 +78,19 @@ final class BarrierWait {
     }
   }
 
-  private void hear() {
+  private void hear(WaitResponse told) {
+    heard = true;
     pause.reset();
-    events.run(waiting);
+    if (!told.hasKeepalive()) {
+      events.run(waiting);
+    }
   }
 
   private void ended(@Nullable SidekeeperException failure) {
     if (failure == null) {
       result.complete(null);
-    } else if (failure.isTransient()) {
+    } else if (Calls.mayHeal(failure, heard)) {
+      heard = false;
       core.workers.after(pause.next(), this::begin);
     } else {
       result.completeExceptionally(failure);

@@ -11,6 +11,7 @@ import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
 import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -71,6 +72,17 @@ final class Calls {
   static SidekeeperException closed() {
     return new SidekeeperException(Status.Code.CANCELLED, "", new Told("the client is closed"));
   }
+
+  /**
+   * Says whether a stream may be opened again. Something between the two may have cut a stream over
+   * which the sidecar was heard, such as a proxy. gRPC makes a status of that which has no reason.
+   */
+  static boolean mayHeal(SidekeeperException failed, boolean heard) {
+    return failed.isTransient()
+        || (heard && failed.reason().isEmpty() && CUT.contains(failed.code()));
+  }
+
+  private static final Set<Status.Code> CUT = EnumSet.of(Status.Code.INTERNAL, Status.Code.UNKNOWN);
 
   /**
    * Says whether what was asked for ended by itself before it was the caller's, such as when a

@@ -11,7 +11,7 @@ import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /** A lock, or several, that is held while a body runs, which is guarded by it. */
-abstract class Excluding<Q, R extends Message> extends Grounded<Q, R> {
+abstract class Excluding<Q extends Message, R extends Message> extends Grounded<Q, R> {
   Excluding(
       Kind<Q, R> kind,
       String what,

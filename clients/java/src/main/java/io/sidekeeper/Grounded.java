@@ -14,7 +14,7 @@ import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /** What stands on a lease, which may be its alone, or has a call of its own. */
-abstract class Grounded<Q, R extends Message> extends HeldStream<Q, R> {
+abstract class Grounded<Q extends Message, R extends Message> extends HeldStream<Q, R> {
   /** The lease that is its alone; null if it was given one, or needs none. */
   final @Nullable Lease own;
 

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * resumed, and it ends with a reason, which is acknowledged. No recipe is named here: each is a
  * thin type on top.
  */
-abstract class HeldStream<Q, R extends Message> extends Held {
+abstract class HeldStream<Q extends Message, R extends Message> extends Held {
   private static final int GIVE_UP_ATTEMPTS = 3;
   private static final Duration GIVE_UP_TIMEOUT = Duration.ofSeconds(5);
 
@@ -84,6 +84,9 @@ abstract class HeldStream<Q, R extends Message> extends Held {
         begin(
             request,
             event -> {
+              if (Watch.isKeepalive(event)) {
+                return;
+              }
               heard.run();
               hear(event);
               if (!key.isEmpty()) {
@@ -113,7 +116,7 @@ abstract class HeldStream<Q, R extends Message> extends Held {
     Multiplex carrier = carrier(kind, ground);
     Kind.Carried<Q, R> carried = kind.carried();
     return carrier == null || carried == null
-        ? core.calls.open(kind.open(), request, false, heard, ended)
+        ? core.calls.open(kind.open(), Watch.withKeepalive(request), false, heard, ended)
         : carrier.start(carried.start().apply(request), carried.event(), heard, ended);
   }
 

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param giveUp has the sidecar end what the key names; null if the end of the stream does
  * @param acknowledged whether the sidecar may keep the place after a loss until it is given up
  */
-record Kind<Q, R extends Message>(
+record Kind<Q extends Message, R extends Message>(
     Core core,
     MethodDescriptor<Q, R> open,
     @Nullable Carried<Q, R> carried,

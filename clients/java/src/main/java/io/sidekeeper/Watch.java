@@ -1,5 +1,6 @@
 package io.sidekeeper;
 
+import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -32,8 +33,21 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
    */
   static final Duration SILENCE = Duration.ofSeconds(15);
 
-  /** What requests ask for, to hear three messages in that time. */
-  static final com.google.protobuf.Duration KEEPALIVE = Wire.duration(SILENCE.dividedBy(3));
+  /** What requests ask for, to hear five messages in that time. */
+  static final com.google.protobuf.Duration KEEPALIVE = Wire.duration(SILENCE.dividedBy(5));
+
+  /** Says whether a message says no more than that its stream is served. */
+  static boolean isKeepalive(Message message) {
+    FieldDescriptor field = message.getDescriptorForType().findFieldByName("keepalive");
+    return field != null && message.hasField(field);
+  }
+
+  /** A request whose stream is to send something every few seconds, so that no proxy cuts it. */
+  @SuppressWarnings("unchecked") // a builder builds what it comes from
+  static <Q extends Message> Q withKeepalive(Q request) {
+    FieldDescriptor field = request.getDescriptorForType().findFieldByName("keepalive");
+    return (Q) request.toBuilder().setField(field, KEEPALIVE).build();
+  }
 
   private final Calls calls;
   private final Workers workers;
@@ -57,12 +71,12 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     @Nullable T of(@Nullable R message, Duration silent);
   }
 
-  <Q, R extends Message> Watch(
+  <Q extends Message, R extends Message> Watch(
       Core core, MethodDescriptor<Q, R> method, Q request, Tell<R, T> tell) {
     this(core.calls, core.workers, SILENCE, method, request, tell);
   }
 
-  <Q, R extends Message> Watch(
+  <Q extends Message, R extends Message> Watch(
       Calls calls,
       Workers workers,
       Duration patience,
@@ -77,7 +91,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     reopen.run();
   }
 
-  private <Q, R extends Message> void open(
+  private <Q extends Message, R extends Message> void open(
       MethodDescriptor<Q, R> method, Q request, Tell<R, T> tell) {
     synchronized (news) {
       if (!closed && failure == null) {
@@ -100,6 +114,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     private Calls.@Nullable Stream<?> stream;
     private @Nullable Long heard; // only of a sidecar that sends keepalives
     private Runnable patient = () -> {}; // takes back what ends it in silence
+    private boolean spoken; // whether the sidecar was heard at all
     private boolean over;
 
     Reading(Tell<R, T> tell) {
@@ -112,11 +127,11 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
         if (over) {
           return;
         }
-        boolean keepalive =
-            message.hasField(message.getDescriptorForType().findFieldByName("keepalive"));
+        boolean keepalive = isKeepalive(message);
         if (keepalive || heard != null) {
           heard = Clock.before();
         }
+        spoken = true;
         if (!keepalive) {
           pause.reset();
         }
@@ -155,7 +170,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
         patient.run();
         if (!over) {
           over = true;
-          Watch.this.end(end, () -> tell.of(null, silence()));
+          Watch.this.end(end, spoken, () -> tell.of(null, silence()));
         }
       }
     }
@@ -170,13 +185,13 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     arrival.complete(null);
   }
 
-  private void end(@Nullable SidekeeperException end, Supplier<@Nullable T> last) {
+  private void end(@Nullable SidekeeperException end, boolean heard, Supplier<@Nullable T> last) {
     SidekeeperException why =
         end == null
             ? new SidekeeperException(
                 Status.Code.UNAVAILABLE, "", new Told("the sidecar ended the stream"))
             : end;
-    if (!why.isTransient()) {
+    if (!Calls.mayHeal(why, heard)) {
       fail(why);
       return;
     }

@@ -9,7 +9,7 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
 import { Timestamp } from "../../../google/protobuf/timestamp.js";
-import { Resumed, Suspended } from "../../hold/v1/hold.js";
+import { Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.agreement.v1";
 
@@ -69,6 +69,11 @@ export interface VoteRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface VoteRequest_MetadataEntry {
@@ -92,6 +97,9 @@ export interface VoteResponse {
     | //
     /** There is a decision. */
     { $case: "decided"; value: Decided }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -125,12 +133,19 @@ export interface AwaitRequest {
   name: string;
   /** Required. The agreement's id, from Begin. */
   agreement: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent.
+   */
+  keepalive: Duration | undefined;
 }
 
 /** AwaitResponse says what the decision is. It comes once. */
 export interface AwaitResponse {
-  /** Always set. */
+  /** Set unless keepalive is. */
   decision: Decision;
+  /** Set if there is no decision, and nothing else was sent for `keepalive`. */
+  keepalive: Keepalive | undefined;
 }
 
 /** GetRequest says whose agreements to return. */
@@ -324,7 +339,7 @@ export const BeginResponse: MessageFns<BeginResponse> = {
 };
 
 function createBaseVoteRequest(): VoteRequest {
-  return { name: "", agreement: "", participant: "", leaseId: "", owner: "", metadata: {} };
+  return { name: "", agreement: "", participant: "", leaseId: "", owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const VoteRequest: MessageFns<VoteRequest> = {
@@ -347,6 +362,9 @@ export const VoteRequest: MessageFns<VoteRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       VoteRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(50).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(58).fork()).join();
+    }
     return writer;
   },
 
@@ -414,6 +432,14 @@ export const VoteRequest: MessageFns<VoteRequest> = {
             }
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -445,6 +471,9 @@ export const VoteRequest: MessageFns<VoteRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -535,6 +564,9 @@ export const VoteResponse: MessageFns<VoteResponse> = {
       case "decided":
         Decided.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
     }
     return writer;
   },
@@ -584,6 +616,14 @@ export const VoteResponse: MessageFns<VoteResponse> = {
             message.event = { $case: "decided", value: Decided.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -623,6 +663,12 @@ export const VoteResponse: MessageFns<VoteResponse> = {
       case "decided": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "decided", value: Decided.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
@@ -852,7 +898,7 @@ export const AbortResponse: MessageFns<AbortResponse> = {
 };
 
 function createBaseAwaitRequest(): AwaitRequest {
-  return { name: "", agreement: "" };
+  return { name: "", agreement: "", keepalive: undefined };
 }
 
 export const AwaitRequest: MessageFns<AwaitRequest> = {
@@ -862,6 +908,9 @@ export const AwaitRequest: MessageFns<AwaitRequest> = {
     }
     if (message.agreement !== "") {
       writer.uint32(18).string(message.agreement);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -895,6 +944,14 @@ export const AwaitRequest: MessageFns<AwaitRequest> = {
             message.agreement = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -914,18 +971,24 @@ export const AwaitRequest: MessageFns<AwaitRequest> = {
     const message = createBaseAwaitRequest();
     message.name = object.name ?? "";
     message.agreement = object.agreement ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseAwaitResponse(): AwaitResponse {
-  return { decision: 0 };
+  return { decision: 0, keepalive: undefined };
 }
 
 export const AwaitResponse: MessageFns<AwaitResponse> = {
   encode(message: AwaitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.decision !== 0) {
       writer.uint32(8).int32(message.decision);
+    }
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -951,6 +1014,14 @@ export const AwaitResponse: MessageFns<AwaitResponse> = {
             message.decision = reader.int32() as any;
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -969,6 +1040,9 @@ export const AwaitResponse: MessageFns<AwaitResponse> = {
   fromPartial<I extends Exact<DeepPartial<AwaitResponse>, I>>(object: I): AwaitResponse {
     const message = createBaseAwaitResponse();
     message.decision = object.decision ?? 0;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };

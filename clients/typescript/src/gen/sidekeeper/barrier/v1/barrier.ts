@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Resumed, Suspended } from "../../hold/v1/hold.js";
+import { Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.barrier.v1";
 
@@ -38,10 +38,17 @@ export interface RemoveResponse {
 export interface WaitRequest {
   /** Required. The barrier's name. */
   name: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent.
+   */
+  keepalive: Duration | undefined;
 }
 
 /** WaitResponse says that the barrier is set, and that the caller waits. */
 export interface WaitResponse {
+  /** Nothing else was sent for `keepalive`. Omitted in the message that says that the barrier is set. */
+  keepalive: Keepalive | undefined;
 }
 
 /** EnterRequest says which double barrier to enter, and with how many. */
@@ -69,6 +76,11 @@ export interface EnterRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface EnterRequest_MetadataEntry {
@@ -92,6 +104,9 @@ export interface EnterResponse {
     | //
     /** Contact is back; the entry was never lost. */
     { $case: "resumed"; value: Resumed }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -348,13 +363,16 @@ export const RemoveResponse: MessageFns<RemoveResponse> = {
 };
 
 function createBaseWaitRequest(): WaitRequest {
-  return { name: "" };
+  return { name: "", keepalive: undefined };
 }
 
 export const WaitRequest: MessageFns<WaitRequest> = {
   encode(message: WaitRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -380,6 +398,14 @@ export const WaitRequest: MessageFns<WaitRequest> = {
             message.name = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -398,16 +424,22 @@ export const WaitRequest: MessageFns<WaitRequest> = {
   fromPartial<I extends Exact<DeepPartial<WaitRequest>, I>>(object: I): WaitRequest {
     const message = createBaseWaitRequest();
     message.name = object.name ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseWaitResponse(): WaitResponse {
-  return {};
+  return { keepalive: undefined };
 }
 
 export const WaitResponse: MessageFns<WaitResponse> = {
-  encode(_: WaitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: WaitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(10).fork()).join();
+    }
     return writer;
   },
 
@@ -424,6 +456,14 @@ export const WaitResponse: MessageFns<WaitResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -439,14 +479,17 @@ export const WaitResponse: MessageFns<WaitResponse> = {
   create<I extends Exact<DeepPartial<WaitResponse>, I>>(base?: I): WaitResponse {
     return WaitResponse.fromPartial(base ?? ({} as any));
   },
-  fromPartial<I extends Exact<DeepPartial<WaitResponse>, I>>(_: I): WaitResponse {
+  fromPartial<I extends Exact<DeepPartial<WaitResponse>, I>>(object: I): WaitResponse {
     const message = createBaseWaitResponse();
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
 
 function createBaseEnterRequest(): EnterRequest {
-  return { name: "", size: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+  return { name: "", size: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const EnterRequest: MessageFns<EnterRequest> = {
@@ -469,6 +512,9 @@ export const EnterRequest: MessageFns<EnterRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       EnterRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(50).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(58).fork()).join();
+    }
     return writer;
   },
 
@@ -536,6 +582,14 @@ export const EnterRequest: MessageFns<EnterRequest> = {
             }
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -569,6 +623,9 @@ export const EnterRequest: MessageFns<EnterRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -659,6 +716,9 @@ export const EnterResponse: MessageFns<EnterResponse> = {
       case "resumed":
         Resumed.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
     }
     return writer;
   },
@@ -708,6 +768,14 @@ export const EnterResponse: MessageFns<EnterResponse> = {
             message.event = { $case: "resumed", value: Resumed.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -747,6 +815,12 @@ export const EnterResponse: MessageFns<EnterResponse> = {
       case "resumed": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "resumed", value: Resumed.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

@@ -39,6 +39,11 @@ export interface CampaignRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface CampaignRequest_MetadataEntry {
@@ -65,6 +70,9 @@ export interface CampaignResponse {
     | //
     /** The leader is asked to yield. */
     { $case: "yieldRequested"; value: YieldRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -244,7 +252,15 @@ export interface Vacant {
 }
 
 function createBaseCampaignRequest(): CampaignRequest {
-  return { name: "", candidate: "", value: "", leaseId: "", waitTimeout: undefined, metadata: {} };
+  return {
+    name: "",
+    candidate: "",
+    value: "",
+    leaseId: "",
+    waitTimeout: undefined,
+    metadata: {},
+    keepalive: undefined,
+  };
 }
 
 export const CampaignRequest: MessageFns<CampaignRequest> = {
@@ -267,6 +283,9 @@ export const CampaignRequest: MessageFns<CampaignRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       CampaignRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(50).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(58).fork()).join();
+    }
     return writer;
   },
 
@@ -334,6 +353,14 @@ export const CampaignRequest: MessageFns<CampaignRequest> = {
             }
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -367,6 +394,9 @@ export const CampaignRequest: MessageFns<CampaignRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -462,6 +492,9 @@ export const CampaignResponse: MessageFns<CampaignResponse> = {
       case "yieldRequested":
         YieldRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -519,6 +552,14 @@ export const CampaignResponse: MessageFns<CampaignResponse> = {
             message.event = { $case: "yieldRequested", value: YieldRequested.decode(reader, reader.uint32()) };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -564,6 +605,12 @@ export const CampaignResponse: MessageFns<CampaignResponse> = {
       case "yieldRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "yieldRequested", value: YieldRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

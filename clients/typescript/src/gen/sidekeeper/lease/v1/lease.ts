@@ -15,7 +15,7 @@ import type {
 import { Duration } from "../../../google/protobuf/duration.js";
 import { EnterRequest, EnterResponse } from "../../barrier/v1/barrier.js";
 import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
-import { Resumed, Suspended } from "../../hold/v1/hold.js";
+import { Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
 import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 import { BeginRequest, BeginResponse } from "../../once/v1/once.js";
@@ -60,6 +60,11 @@ export interface OpenRequest {
   owner: string;
   /** Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface OpenRequest_MetadataEntry {
@@ -80,6 +85,9 @@ export interface OpenResponse {
     | //
     /** Contact is back; nothing was lost. */
     { $case: "resumed"; value: Resumed }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -135,6 +143,8 @@ export interface Resume {
   leaseId: string;
   /** What of the lease the caller still wants, at most 10,000. The rest is given up at once. */
   claims: Claim[];
+  /** Optional. As in `open`. */
+  keepalive: Duration | undefined;
 }
 
 /** Claim is a request that the caller started before its stream broke and did not see the end of. */
@@ -226,6 +236,9 @@ export interface MultiplexResponse {
     | //
     /** The answer to `check`. */
     { $case: "checked"; value: Checked }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -374,7 +387,7 @@ export interface Possession {
 }
 
 function createBaseOpenRequest(): OpenRequest {
-  return { ttl: undefined, owner: "", metadata: {} };
+  return { ttl: undefined, owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const OpenRequest: MessageFns<OpenRequest> = {
@@ -388,6 +401,9 @@ export const OpenRequest: MessageFns<OpenRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       OpenRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(26).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(34).fork()).join();
+    }
     return writer;
   },
 
@@ -431,6 +447,14 @@ export const OpenRequest: MessageFns<OpenRequest> = {
             }
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -459,6 +483,9 @@ export const OpenRequest: MessageFns<OpenRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -546,6 +573,9 @@ export const OpenResponse: MessageFns<OpenResponse> = {
       case "resumed":
         Resumed.encode(message.event.value, writer.uint32(26).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(34).fork()).join();
+        break;
     }
     return writer;
   },
@@ -587,6 +617,14 @@ export const OpenResponse: MessageFns<OpenResponse> = {
             message.event = { $case: "resumed", value: Resumed.decode(reader, reader.uint32()) };
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -620,6 +658,12 @@ export const OpenResponse: MessageFns<OpenResponse> = {
       case "resumed": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "resumed", value: Resumed.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
@@ -840,7 +884,7 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
 };
 
 function createBaseResume(): Resume {
-  return { leaseId: "", claims: [] };
+  return { leaseId: "", claims: [], keepalive: undefined };
 }
 
 export const Resume: MessageFns<Resume> = {
@@ -850,6 +894,9 @@ export const Resume: MessageFns<Resume> = {
     }
     for (const v of message.claims) {
       Claim.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -883,6 +930,14 @@ export const Resume: MessageFns<Resume> = {
             message.claims.push(Claim.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -902,6 +957,9 @@ export const Resume: MessageFns<Resume> = {
     const message = createBaseResume();
     message.leaseId = object.leaseId ?? "";
     message.claims = object.claims?.map((e) => Claim.fromPartial(e)) || [];
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -1310,6 +1368,9 @@ export const MultiplexResponse: MessageFns<MultiplexResponse> = {
       case "checked":
         Checked.encode(message.response.value, writer.uint32(50).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.response.value, writer.uint32(58).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1375,6 +1436,14 @@ export const MultiplexResponse: MessageFns<MultiplexResponse> = {
             message.response = { $case: "checked", value: Checked.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.response = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1426,6 +1495,12 @@ export const MultiplexResponse: MessageFns<MultiplexResponse> = {
       case "checked": {
         if (object.response?.value !== undefined && object.response?.value !== null) {
           message.response = { $case: "checked", value: Checked.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "keepalive", value: Keepalive.fromPartial(object.response.value) };
         }
         break;
       }

@@ -55,6 +55,11 @@ export interface AcquireRequest {
    * not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
    */
   detectDeadlock: boolean;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface AcquireRequest_MetadataEntry {
@@ -81,6 +86,9 @@ export interface AcquireResponse {
     | //
     /** The caller is asked to release the lock. */
     { $case: "revocationRequested"; value: RevocationRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -118,6 +126,11 @@ export interface AcquireAllRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface AcquireAllRequest_MetadataEntry {
@@ -152,6 +165,9 @@ export interface AcquireAllResponse {
     | //
     /** The caller is asked to release the locks: somebody asks for one of them, or for several. */
     { $case: "revocationRequested"; value: RevocationRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -439,6 +455,7 @@ function createBaseAcquireRequest(): AcquireRequest {
     metadata: {},
     lockDelay: undefined,
     detectDeadlock: false,
+    keepalive: undefined,
   };
 }
 
@@ -467,6 +484,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     }
     if (message.detectDeadlock !== false) {
       writer.uint32(64).bool(message.detectDeadlock);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -551,6 +571,14 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
             message.detectDeadlock = reader.bool();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -588,6 +616,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
       ? Duration.fromPartial(object.lockDelay)
       : undefined;
     message.detectDeadlock = object.detectDeadlock ?? false;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -681,6 +712,9 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
       case "revocationRequested":
         RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -741,6 +775,14 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
             };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -786,6 +828,12 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
       case "revocationRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
@@ -867,7 +915,7 @@ export const Granted: MessageFns<Granted> = {
 };
 
 function createBaseAcquireAllRequest(): AcquireAllRequest {
-  return { locks: [], leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+  return { locks: [], leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const AcquireAllRequest: MessageFns<AcquireAllRequest> = {
@@ -887,6 +935,9 @@ export const AcquireAllRequest: MessageFns<AcquireAllRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       AcquireAllRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(50).fork()).join();
+    }
     return writer;
   },
 
@@ -946,6 +997,14 @@ export const AcquireAllRequest: MessageFns<AcquireAllRequest> = {
             }
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -978,6 +1037,9 @@ export const AcquireAllRequest: MessageFns<AcquireAllRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -1140,6 +1202,9 @@ export const AcquireAllResponse: MessageFns<AcquireAllResponse> = {
       case "revocationRequested":
         RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1200,6 +1265,14 @@ export const AcquireAllResponse: MessageFns<AcquireAllResponse> = {
             };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1245,6 +1318,12 @@ export const AcquireAllResponse: MessageFns<AcquireAllResponse> = {
       case "revocationRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

@@ -66,6 +66,11 @@ export interface JoinRequest {
    * are checked as it joins: a member remains when they end.
    */
   guards: Guard[];
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface JoinRequest_MetadataEntry {
@@ -89,6 +94,9 @@ export interface JoinResponse {
     | //
     /** The member's metadata has changed. */
     { $case: "updated"; value: Updated }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -311,6 +319,7 @@ function createBaseJoinRequest(): JoinRequest {
     onConflict: 0,
     waitTimeout: undefined,
     guards: [],
+    keepalive: undefined,
   };
 }
 
@@ -339,6 +348,9 @@ export const JoinRequest: MessageFns<JoinRequest> = {
     }
     for (const v of message.guards) {
       Guard.encode(v!, writer.uint32(66).fork()).join();
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -423,6 +435,14 @@ export const JoinRequest: MessageFns<JoinRequest> = {
             message.guards.push(Guard.decode(reader, reader.uint32()));
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -458,6 +478,9 @@ export const JoinRequest: MessageFns<JoinRequest> = {
       ? Duration.fromPartial(object.waitTimeout)
       : undefined;
     message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -548,6 +571,9 @@ export const JoinResponse: MessageFns<JoinResponse> = {
       case "updated":
         Updated.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
     }
     return writer;
   },
@@ -597,6 +623,14 @@ export const JoinResponse: MessageFns<JoinResponse> = {
             message.event = { $case: "updated", value: Updated.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -636,6 +670,12 @@ export const JoinResponse: MessageFns<JoinResponse> = {
       case "updated": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "updated", value: Updated.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

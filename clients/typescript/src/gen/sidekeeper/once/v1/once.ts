@@ -9,7 +9,7 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
 import { Timestamp } from "../../../google/protobuf/timestamp.js";
-import { Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
+import { Keepalive, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.once.v1";
 
@@ -99,6 +99,11 @@ export interface BeginRequest {
   owner: string;
   /** Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted, the lease's. */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface BeginRequest_MetadataEntry {
@@ -125,6 +130,9 @@ export interface BeginResponse {
     | //
     /** The caller is asked to finish soon. */
     { $case: "revocationRequested"; value: RevocationRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -258,6 +266,7 @@ function createBaseBeginRequest(): BeginRequest {
     waitTimeout: undefined,
     owner: "",
     metadata: {},
+    keepalive: undefined,
   };
 }
 
@@ -296,6 +305,9 @@ export const BeginRequest: MessageFns<BeginRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       BeginRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(90).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(98).fork()).join();
+    }
     return writer;
   },
 
@@ -403,6 +415,14 @@ export const BeginRequest: MessageFns<BeginRequest> = {
             }
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -441,6 +461,9 @@ export const BeginRequest: MessageFns<BeginRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -534,6 +557,9 @@ export const BeginResponse: MessageFns<BeginResponse> = {
       case "revocationRequested":
         RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -594,6 +620,14 @@ export const BeginResponse: MessageFns<BeginResponse> = {
             };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -639,6 +673,12 @@ export const BeginResponse: MessageFns<BeginResponse> = {
       case "revocationRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

@@ -8,7 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
-import { Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
+import { Keepalive, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.queue.v1";
 
@@ -64,6 +64,11 @@ export interface TakeRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface TakeRequest_MetadataEntry {
@@ -90,6 +95,9 @@ export interface TakeResponse {
     | //
     /** The caller is asked to finish soon. */
     { $case: "revocationRequested"; value: RevocationRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -338,7 +346,7 @@ export const PutResponse: MessageFns<PutResponse> = {
 };
 
 function createBaseTakeRequest(): TakeRequest {
-  return { name: "", leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+  return { name: "", leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const TakeRequest: MessageFns<TakeRequest> = {
@@ -358,6 +366,9 @@ export const TakeRequest: MessageFns<TakeRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       TakeRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(50).fork()).join();
+    }
     return writer;
   },
 
@@ -417,6 +428,14 @@ export const TakeRequest: MessageFns<TakeRequest> = {
             }
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -449,6 +468,9 @@ export const TakeRequest: MessageFns<TakeRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -542,6 +564,9 @@ export const TakeResponse: MessageFns<TakeResponse> = {
       case "revocationRequested":
         RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -602,6 +627,14 @@ export const TakeResponse: MessageFns<TakeResponse> = {
             };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -647,6 +680,12 @@ export const TakeResponse: MessageFns<TakeResponse> = {
       case "revocationRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }

@@ -51,6 +51,11 @@ export interface AcquireRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+   */
+  keepalive: Duration | undefined;
 }
 
 export interface AcquireRequest_MetadataEntry {
@@ -77,6 +82,9 @@ export interface AcquireResponse {
     | //
     /** The caller is asked to release the permits. */
     { $case: "revocationRequested"; value: RevocationRequested }
+    | //
+    /** Nothing else was sent for `keepalive`. */
+    { $case: "keepalive"; value: Keepalive }
     | undefined;
 }
 
@@ -339,7 +347,7 @@ export const CreateResponse: MessageFns<CreateResponse> = {
 };
 
 function createBaseAcquireRequest(): AcquireRequest {
-  return { name: "", permits: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+  return { name: "", permits: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, keepalive: undefined };
 }
 
 export const AcquireRequest: MessageFns<AcquireRequest> = {
@@ -362,6 +370,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       AcquireRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(50).fork()).join();
     });
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(58).fork()).join();
+    }
     return writer;
   },
 
@@ -429,6 +440,14 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
             }
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -462,6 +481,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
       },
       {},
     );
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
     return message;
   },
 };
@@ -555,6 +577,9 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
       case "revocationRequested":
         RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "keepalive":
+        Keepalive.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -615,6 +640,14 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
             };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "keepalive", value: Keepalive.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -660,6 +693,12 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
       case "revocationRequested": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "keepalive": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "keepalive", value: Keepalive.fromPartial(object.event.value) };
         }
         break;
       }
