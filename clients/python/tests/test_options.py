@@ -47,6 +47,13 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda c: c.revoke("a", grace=-1), ValueError, f"grace is -1: {SECONDS}"),
     (lambda c: c.acquire_permits("a", permits="2"), TypeError, f"permits is '2': {COUNT}"),
     (lambda c: c.acquire_permits("a", permits=-1), ValueError, f"permits is -1: {COUNT}"),
+    (lambda c: c.begin(5, "k"), TypeError, "name is 5: a str"),
+    (lambda c: c.begin("a", 5), TypeError, "key is 5: a str"),
+    (lambda c: c.begin("a", "k", per_name=1), TypeError, "per_name is 1: a bool"),
+    (lambda c: c.begin("a", "k", keep="1d"), TypeError, f"keep is '1d': {SECONDS}"),
+    (lambda c: c.attempt("a", "k", skip_lost="no"), TypeError, "skip_lost is 'no': a bool"),
+    (lambda c: c.attempt("a", "k", max_attempts=-1), ValueError, f"max_attempts is -1: {COUNT}"),
+    (lambda c: c.once("a", "k", None), TypeError, "work is None: a callable"),
     (lambda c: c.create_semaphore("a", 1.5), TypeError, f"limit is 1.5: {COUNT}"),
     (lambda c: c.resize_semaphore("a", 5, reason=5), TypeError, "reason is 5: a str, or None"),
     (lambda c: c.await_barrier("a", wait="x"), TypeError, f"wait is 'x': {SECONDS}"),
@@ -106,6 +113,12 @@ def test_a_decorator_is_refused_before_it_decorates(locked: Any) -> None:
         locked(print, "orders", wait="x")
 
 
+@pytest.mark.parametrize("done_once", [sidekeeper.done_once, aio.done_once])
+def test_work_that_is_done_once_is_refused_before_it_is_decorated(done_once: Any) -> None:
+    with pytest.raises(TypeError, match=r"there is no option 'tries'; the options are keep, .*, wait$"):
+        done_once(print, "mail", "k", tries=5)
+
+
 @pytest.mark.parametrize("client", [sidekeeper.Client, aio.Client])
 def test_an_object_is_refused_when_it_is_made(client: Any) -> None:
     async def make() -> None:
@@ -122,5 +135,5 @@ def test_an_object_is_refused_when_it_is_made(client: Any) -> None:
 
 
 def test_every_option_has_a_rule() -> None:
-    sets = (aio.LockOptions, aio.AllOptions, aio.PermitsOptions, aio.BarrierOptions, aio.CampaignOptions)
+    sets = (aio.LockOptions, aio.AllOptions, aio.PermitsOptions, aio.OnceOptions, aio.BarrierOptions, aio.CampaignOptions)
     assert {name for options in sets for name in options.__optional_keys__} <= RULES.keys()

@@ -115,6 +115,25 @@ async def test_what_stands_on_a_lease_and_locks_without_one_outlive_their_sideca
             assert (await rival.acquire("held", wait=5)).fencing_token > lock.fencing_token
 
 
+async def test_an_attempt_outlives_its_sidecar_and_is_finished_while_that_is_away(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client:
+        attempt = await client.begin("mail", "k")
+        resuming.kill()
+        await until(lambda: attempt.suspended)
+        resuming.start()
+        await until(lambda: not attempt.suspended)
+        with attempt.guard():
+            await client.config.put("guarded", "by the attempt that has kept its id")
+        resuming.kill()
+        finishing = asyncio.create_task(attempt.finish(aio.Outcome.SUCCEEDED))
+        await asyncio.sleep(0.5)
+        assert not finishing.done()
+        resuming.start()
+        await finishing
+        with pytest.raises(sidekeeper.AlreadyDoneError):
+            await client.begin("mail", "k")
+
+
 async def test_asyncio_has_nothing_to_complain_of_when_a_sidecar_is_restarted(resuming: Resuming) -> None:
     complaints: list[str] = []
 

@@ -15,9 +15,10 @@ from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
-from sidekeeper._locked import current_lock, locked
+from sidekeeper._locked import current_attempt, current_lock, done_once, locked
 from sidekeeper._sync import (
     AllOptions,
+    Attempt,
     BarrierEntry,
     BarrierOptions,
     CampaignOptions,
@@ -30,6 +31,7 @@ from sidekeeper._sync import (
     LockOptions,
     Locks,
     Membership,
+    OnceOptions,
     Permits,
     PermitsOptions,
     Sequence,
@@ -51,6 +53,7 @@ from sidekeeper._types import (
     Numbers,
     Observation,
     OnConflict,
+    Outcome,
     PermitContender,
     Queued,
     Revocation,
@@ -67,6 +70,7 @@ __all__ = [
     "ADDRESS_VARIABLE",
     "DEFAULT_ADDRESS",
     "AllOptions",
+    "Attempt",
     "BarrierEntry",
     "BarrierOptions",
     "CampaignOptions",
@@ -96,6 +100,8 @@ __all__ = [
     "Numbers",
     "Observation",
     "OnConflict",
+    "OnceOptions",
+    "Outcome",
     "PermitContender",
     "Permits",
     "PermitsOptions",
@@ -110,7 +116,9 @@ __all__ = [
     "Verification",
     "WantedLock",
     "YieldRequest",
+    "current_attempt",
     "current_lock",
+    "done_once",
     "if_exists",
     "if_missing",
     "if_version",

@@ -15,6 +15,7 @@ from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, L
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease, Leased, Leases, on_own
 from sidekeeper._locks import Locks
+from sidekeeper._once import Attempt as OnceAttempt
 from sidekeeper._permits import Permits
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.hold.v1 import hold_pb2
@@ -190,7 +191,7 @@ def entry_of(entered: Sequence[E], here: object) -> E:
     return (own or entries)[-1]
 
 
-H = TypeVar("H", Lock, Locks, Permits, Leadership)
+H = TypeVar("H", Lock, Locks, Permits, Leadership, OnceAttempt)
 
 
 class WithHeld(AbstractAsyncContextManager[H]):
@@ -217,8 +218,11 @@ class WithHeld(AbstractAsyncContextManager[H]):
         if guard is not None:
             _guard.leave(guard)
         instead = watchdog.leave(error) or (None if isinstance(held, Permits) else loss_met(held, error))
+        await self._leave(held, watchdog, error, instead)
+
+    async def _leave(self, held: H, watchdog: _Watchdog, error: BaseException | None, instead: Exception | None) -> None:
         try:
-            await leave_body(held.release, strictly=kind is None and instead is None)
+            await leave_body(held.release, strictly=error is None and instead is None)
         except asyncio.CancelledError:
             if instead is None or watchdog.is_cancelled():
                 raise  # otherwise it is ours, which came as the body ended by itself
@@ -226,7 +230,23 @@ class WithHeld(AbstractAsyncContextManager[H]):
             raise instead
 
 
-def loss_met(lock: Lock | Locks | Leadership, error: BaseException | None) -> LostError | None:
+class WithAttempt(WithHeld[OnceAttempt]):
+    """Begins an attempt at work that is done once, and finishes it as its body ends. A body that ends without an error has succeeded, also
+    if its lock is lost."""
+
+    async def _leave(self, held: OnceAttempt, watchdog: _Watchdog, error: BaseException | None, instead: Exception | None) -> None:
+        try:
+            await leave_body(lambda: held._leave(None if error is None else instead or error), strictly=error is None)
+        except asyncio.CancelledError:
+            if instead is None or watchdog.is_cancelled():
+                raise
+            if error is None:  # it was ours, and the outcome counts
+                await held._give_up()
+        if error is not None and instead is not None:
+            raise instead
+
+
+def loss_met(lock: Lock | Locks | Leadership | OnceAttempt, error: BaseException | None) -> LostError | None:
     """The loss of a body's lock that a write of the body has met first."""
     if not isinstance(error, GuardLostError) or lock._giving_up is not None:
         return None

@@ -1,4 +1,4 @@
-"""Functions each of whose calls holds a lock."""
+"""Functions each of whose calls holds a lock, or does work once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contex
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
 
-from sidekeeper import _lock
-from sidekeeper._errors import LockHeldError, WaitTimeoutError, results
+from sidekeeper import _lock, _once
+from sidekeeper._errors import AlreadyDoneError, LockHeldError, WaitTimeoutError, results
 from sidekeeper._options import check_options
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ T = TypeVar("T")
 L = TypeVar("L")
 
 Name = str | Callable[..., str]
-"""A lock's name, or what makes it of the arguments of a call."""
+"""A lock's name, or the name or the key of work, or what makes it of the arguments of a call."""
 TAKEN = (LockHeldError, WaitTimeoutError)
 
 _current: ContextVar[_sync.Lock] = ContextVar("sidekeeper_lock")
 _current_of_task: ContextVar[_lock.Lock] = ContextVar("sidekeeper_lock_of_task")
+_current_attempt: ContextVar[_sync.Attempt] = ContextVar("sidekeeper_attempt")
+_current_attempt_of_task: ContextVar[_once.Attempt] = ContextVar("sidekeeper_attempt_of_task")
 
 
 def current_lock() -> _sync.Lock:
@@ -37,6 +39,17 @@ def current_lock() -> _sync.Lock:
 def current_lock_of_task() -> _lock.Lock:
     """The lock that this call of a function with `locked` holds: the innermost of this task. Raises LookupError in any other function."""
     return _current_of_task.get()
+
+
+def current_attempt() -> _sync.Attempt:
+    """The attempt that this call of a function with `done_once` is, or a task of `sidekeeper.celery` with a key: the innermost of this
+    thread. Raises LookupError in any other function."""
+    return _current_attempt.get()
+
+
+def current_attempt_of_task() -> _once.Attempt:
+    """The attempt that this call of a function with `done_once` is: the innermost of this task. Raises LookupError elsewhere."""
+    return _current_attempt_of_task.get()
 
 
 @overload
@@ -166,6 +179,67 @@ def locked_task(
     return decorate
 
 
+def done_once(
+    client: _sync.Client | Callable[[], _sync.Client], name: Name, key: Name, **options: Unpack[_sync.OnceOptions]
+) -> Callable[[Callable[P, T]], Callable[P, T | None]]:
+    """Has a function do its work once for a key, as the body of `client.attempt` does.
+
+    client: the client, or a function that returns it, which is called with each call.
+    name: the name of the work, or a function that makes it of the arguments of the call.
+    key: what is done once, such as the number of an order, or a function that makes it of the arguments of the call.
+
+    A call whose work was done before does nothing and returns None. A call that raises has failed, and the next call with the key runs the
+    function again. A thread cannot be interrupted: a long function asks `current_attempt` whether its lock still stands.
+    """
+    check_options(_once.OnceOptions, {**options, "lease": None})
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T | None]:
+        _refuse(function, inspect.iscoroutinefunction(function), "use sidekeeper.aio.done_once")
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            this = client() if callable(client) else client
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(attempting(this.attempt(named(name, args, kwargs), named(key, args, kwargs), **options)))
+                except AlreadyDoneError:
+                    return None
+                return function(*args, **kwargs)
+            raise AssertionError  # the attempt's end hides no error
+
+        return call
+
+    return decorate
+
+
+def done_once_task(
+    client: aio.Client | Callable[[], aio.Client], name: Name, key: Name, **options: Unpack[_once.OnceOptions]
+) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T | None]]]:
+    """Has a coroutine function do its work once for a key, as the body of `client.attempt` does: it is cancelled, and LostError raised, as
+    soon as its lock is lost. The arguments are those of `sidekeeper.done_once`."""
+    check_options(_once.OnceOptions, {**options, "lease": None})
+
+    def decorate(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | None]]:
+        _refuse(function, not inspect.iscoroutinefunction(function), "use sidekeeper.done_once")
+
+        @functools.wraps(function)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            this = client() if callable(client) else client
+            async with AsyncExitStack() as stack:
+                begun = this.attempt(named(name, args, kwargs), named(key, args, kwargs), **options)
+                try:
+                    attempt = await stack.enter_async_context(begun)
+                except AlreadyDoneError:
+                    return None
+                stack.enter_context(_kept(_current_attempt_of_task, attempt))
+                return await function(*args, **kwargs)
+            raise AssertionError  # the attempt's end hides no error
+
+        return call
+
+    return decorate
+
+
 def _refuse(function: Callable[..., object], other: bool, instead: str) -> None:
     """Raises TypeError for a function whose body runs after its call has returned, and so without the lock."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -175,7 +249,7 @@ def _refuse(function: Callable[..., object], other: bool, instead: str) -> None:
 
 
 def named(name: Name, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
-    """The name of the lock of a call."""
+    """The name of the lock of a call, or the name or the key of its work."""
     return name(*args, **kwargs) if callable(name) else name
 
 
@@ -183,6 +257,13 @@ def named(name: Name, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
 def holding(held: AbstractContextManager[_sync.Lock]) -> Iterator[None]:
     """Holds a lock as the current one."""
     with held as lock, _kept(_current, lock):
+        yield
+
+
+@contextmanager
+def attempting(begun: AbstractContextManager[_sync.Attempt]) -> Iterator[None]:
+    """Does work as the current attempt."""
+    with begun as attempt, _kept(_current_attempt, attempt):
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from sidekeeper._types import Mode, OnConflict, WantedLock
+from sidekeeper._types import Mode, OnConflict, Outcome, WantedLock
 
 LONGEST = 10 * 365 * 24 * 3600
 """The longest time that a sidecar waits, in seconds: ten years."""
@@ -61,16 +61,19 @@ RULES: Mapping[str, Rule] = {
     "first": _whole(2**63 - 1),
     "grace": _seconds,
     "group": _text,
+    "keep": _seconds,
     "key": _text,
     "lease": Rule("a Lease of the same client, or None", _is_lease, optional=True),
     "limit": _count,
     "linearizable": _flag,
     "lock": Rule("a str or a WantedLock", lambda value: isinstance(value, str | WantedLock)),
     "lock_delay": _seconds,
+    "max_attempts": _count,
     "member": _text,
     "metadata": _labels,
     "mode": _is(Mode, "Mode.EXCLUSIVE, Mode.READ or Mode.WRITE"),
     "name": _text,
+    "note": _text,
     "on_candidate": _callback,
     "on_conflict": _is(OnConflict, "OnConflict.REJECT, OnConflict.WAIT or OnConflict.REPLACE"),
     "on_joined": _callback,
@@ -80,13 +83,17 @@ RULES: Mapping[str, Rule] = {
     "on_suspended": _callback,
     "on_waiting": _callback,
     "on_yield_requested": _callback,
+    "outcome": _is(Outcome, "Outcome.SUCCEEDED or Outcome.FAILED"),
     "owner": _label,
+    "per_name": _flag,
     "permits": _count,
     "prefix": _text,
     "reason": _label,
     "relaxed": _flag,
     "semaphore": _text,
     "size": _count,
+    "skip_failed": _flag,
+    "skip_lost": _flag,
     "suspension_grace": _seconds,
     "target": _label,
     "to": _text,
@@ -94,6 +101,7 @@ RULES: Mapping[str, Rule] = {
     "value": _label,
     "version": _count,
     "wait": _seconds,
+    "work": _function,
 }
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack, cast
 
@@ -17,7 +17,7 @@ import grpc
 
 from sidekeeper import _fork, _green, _guard, _transport, aio
 from sidekeeper._config import Commit, Precondition
-from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError, results
+from sidekeeper._errors import AlreadyDoneError, ForkedError, LostError, SidekeeperError, SuspendedError, results
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import entry_of, leads_again, loss_met
 from sidekeeper._locks import check_wanted
@@ -27,6 +27,7 @@ from sidekeeper._types import (
     CommonBarrierOptions,
     CommonCampaignOptions,
     CommonLockOptions,
+    CommonOnceOptions,
     CommonPermitsOptions,
     ConfigEvent,
     Contender,
@@ -37,6 +38,7 @@ from sidekeeper._types import (
     Numbers,
     Observation,
     OnConflict,
+    Outcome,
     Revocation,
     SemaphoreView,
     SequenceState,
@@ -232,20 +234,20 @@ class _Held(Held):
         """Begins to give it up, unless that has begun, and waits for nothing."""
         self._loop._begin(self._undo())
 
-    def _leave_body(self, failed: bool) -> None:
+    def _leave_body(self, error: BaseException | None) -> None:
         self._give_up()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Gives it up. A failure is only logged if the body failed too."""
         try:
-            self._leave_body(kind is not None)
-        except (LostError, SidekeeperError) as error:
+            self._leave_body(error)
+        except (LostError, SidekeeperError) as failure:
             if kind is None:
                 raise
-            log_failure(error)
+            log_failure(failure)
         except BaseException:  # of a signal's handler
             self._drop()
             raise
@@ -281,7 +283,7 @@ class Lease(_Held):
 class _Stopping(_Held):
     """What says to a body of a thread that it must not go on."""
 
-    def __init__(self, loop: _Loop, held: aio.Lock | aio.Locks, suspension_grace: float | None) -> None:
+    def __init__(self, loop: _Loop, held: aio.Lock | aio.Locks | aio.Attempt, suspension_grace: float | None) -> None:
         super().__init__(loop, held)
         self._held = held
         self._grace = suspension_grace
@@ -425,6 +427,70 @@ class Locks(_Stopping):
         self._give_up()
 
 
+class OnceOptions(CommonOnceOptions, total=False):
+    """How to do work once. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the lock with, of the same client; None, one of its own that ends with the attempt."""
+
+
+class Attempt(_Stopping):
+    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+
+    def __init__(self, loop: _Loop, attempt: aio.Attempt) -> None:
+        super().__init__(loop, attempt, None)
+        self._attempt = attempt
+
+    @property
+    def name(self) -> str:
+        """The name of the work, for all keys."""
+        return self._attempt.name
+
+    @property
+    def key(self) -> str:
+        """What is done once."""
+        return self._attempt.key
+
+    @property
+    def number(self) -> int:
+        """1 for the first attempt of the key."""
+        return self._attempt.number
+
+    @property
+    def fencing_token(self) -> Token:
+        """Larger than that of every earlier attempt of the key."""
+        return self._attempt.fencing_token
+
+    @property
+    def hold_id(self) -> str:
+        """Names this attempt in calls made without this package: 32 hexadecimal digits. It is a secret."""
+        return self._attempt.hold_id
+
+    @property
+    def revocation(self) -> Revocation | None:
+        """The latest request to finish soon; None if there was none."""
+        return self._attempt.revocation
+
+    def ticket(self) -> _guard.Ticket:
+        """What the caller hands on to others, who guard with it what they write for the attempt."""
+        return self._attempt.ticket()
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Guards with the attempt what its client writes in the body of `with`; see Lock.guard."""
+        return self._attempt.guard()
+
+    def finish(self, outcome: Outcome, note: str = "") -> None:
+        """Says how the attempt has ended, and gives up its lock; see aio.Attempt.finish."""
+        self._end(lambda: self._attempt.finish(outcome, note), goes_on=True)
+
+    def release(self) -> None:
+        """Gives up the attempt, which counts as lost. Errors as of Lock.release. After finish it does nothing, and has its outcome."""
+        self._give_up()
+
+    def _leave_body(self, error: BaseException | None) -> None:
+        self._end(lambda: self._attempt._leave(error), goes_on=True)
+
+
 S = TypeVar("S", bound=_Stopping)
 
 
@@ -513,12 +579,12 @@ class BarrierEntry(_Held):
         """Leaves without waiting for the others, who do not wait for this entry any more when this returns. Errors as of Lock.release."""
         self._give_up()
 
-    def _leave_body(self, failed: bool) -> None:
+    def _leave_body(self, error: BaseException | None) -> None:
         """Leaves, and waits for the others unless the body has failed."""
-        if failed:
-            self.release()
-        else:
+        if error is None:
             self.leave()
+        else:
+            self.release()
 
 
 class CampaignOptions(CommonCampaignOptions, total=False):
@@ -867,6 +933,38 @@ class Client:
                 if not leads_again(error, name, lock is not None, options.get("lease")):
                     raise
             time.sleep(backoff.next())
+
+    def begin(self, name: str, key: str, **options: Unpack[OnceOptions]) -> Attempt:
+        """Waits for its turn at the work of a key, and returns when the attempt is recorded; see aio.Client.begin. Finish the attempt.
+        Used as a context manager, it is finished as its body ends; see `attempt`, whose body is guarded, too."""
+        return self._loop.run(self._begin(name, key, _chosen(aio.OnceOptions, options)), Attempt._undo)
+
+    async def _begin(self, name: str, key: str, options: aio.OnceOptions) -> Attempt:
+        return Attempt(self._loop, await self._client.begin(name, key, **options))
+
+    def attempt(self, name: str, key: str, **options: Unpack[OnceOptions]) -> AbstractContextManager[Attempt]:
+        """Begins an attempt at the work of a key, and finishes it as the body of `with` ends: SUCCEEDED, or FAILED with what it raises.
+        Errors as of begin and of Attempt.finish.
+
+        An attempt is lost and has not failed if its lock was lost by the time that the body raises, or if the body raises LostError or
+        GuardLostError, or another error for one of them. If a body has ended without an error, its success is recorded, even if the lock
+        was lost. A body looks whether it may go on, and is guarded, as in lock.
+        """
+        check(name=name, key=key)
+        chosen = _chosen(aio.OnceOptions, options)
+        return _WithHeld(self._loop, lambda: self._begin(name, key, chosen))
+
+    def once(self, name: str, key: str, work: Callable[[Attempt], object], **options: Unpack[OnceOptions]) -> bool:
+        """Has work done once for a key, as the body of `attempt` is, and says whether it was done in this call. If it was done before, it
+        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again."""
+        check(work=work)
+        with ExitStack() as stack:
+            try:
+                attempt = stack.enter_context(self.attempt(name, key, **options))
+            except AlreadyDoneError:
+                return False
+            work(attempt)
+        return True
 
     def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""

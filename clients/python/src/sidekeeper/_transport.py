@@ -201,9 +201,12 @@ def _is_ours() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def call_idempotent(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
-    """Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed."""
-    return await _repeat(method, request, timeout, is_transient)
+async def call_idempotent(
+    method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT, also: tuple[type[SidekeeperError], ...] = ()
+) -> Any:
+    """Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed; also after
+    some other errors."""
+    return await _repeat(method, request, timeout, lambda error: is_transient(error) or isinstance(error, also))
 
 
 async def call_non_idempotent(method: Callable[..., Any], request: object) -> Any:

@@ -16,6 +16,7 @@ from sidekeeper.election.v1 import election_pb2
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
 from sidekeeper.membership.v1 import membership_pb2
+from sidekeeper.once.v1 import once_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2
 
 Token = NewType("Token", int)
@@ -38,6 +39,15 @@ class OnConflict(enum.IntEnum):
     """Wait until that member is gone: for a program that restarts before its previous lease has expired."""
     REPLACE = membership_pb2.ON_CONFLICT_REPLACE
     """End that member's membership."""
+
+
+class Outcome(enum.IntEnum):
+    """How an attempt at work that is done once has ended."""
+
+    SUCCEEDED = once_pb2.OUTCOME_SUCCEEDED
+    """The work is done."""
+    FAILED = once_pb2.OUTCOME_FAILED
+    """The work is not done, and its caller knows that."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +172,36 @@ class CommonPermitsOptions(TypedDict, total=False):
     """As in LockOptions."""
     on_revocation: Callable[[Revocation], object]
     """Called with each request to release the permits."""
+
+
+class CommonOnceOptions(TypedDict, total=False):
+    """What asyncio's OnceOptions and those for threads have in common. Without any, work that was lost or has failed is repeated, up to
+    three attempts in all."""
+
+    per_name: bool
+    """Whether the work of different keys does not overlap: its lock is that of the name. By default each key has a lock of its own."""
+    keep: float | None
+    """For how many seconds the record stands after `finish`: from 1 to 366 days; None, a week."""
+    skip_lost: bool
+    """Whether no other attempt follows one that was lost."""
+    skip_failed: bool
+    """Whether no other attempt follows one that has failed."""
+    max_attempts: int
+    """How many attempts the key has at most: 1 to 1,000; by default 3."""
+    wait: float | None
+    """As in LockOptions, for the lock of the work."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Queued], object]
+    """As in LockOptions."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to finish soon."""
 
 
 class CommonBarrierOptions(TypedDict, total=False):

@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _barrier, _election, _lease, _lock, _locks, _permits, _transport
+from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _transport
 from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._election import CampaignOptions, Leadership, Observer
-from sidekeeper._errors import LostError, SidekeeperError, results
+from sidekeeper._errors import AlreadyDoneError, LostError, SidekeeperError, results
 from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
-from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
+from sidekeeper._held import Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease, on_own
-from sidekeeper._lock import Lock, LockOptions, WithHeld
+from sidekeeper._lock import Lock, LockOptions, WithAttempt, WithHeld
+from sidekeeper._locked import current_attempt_of_task as current_attempt
 from sidekeeper._locked import current_lock_of_task as current_lock
+from sidekeeper._locked import done_once_task as done_once
 from sidekeeper._locked import locked_task as locked
 from sidekeeper._locks import AllOptions, Locks, check_wanted
 from sidekeeper._membership import Membership, joins_again
+from sidekeeper._once import Attempt, OnceOptions
 from sidekeeper._options import check, check_options
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
-from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, WantedLock, duration
+from sidekeeper._types import (
+    Contender,
+    ElectionView,
+    GroupView,
+    LockView,
+    Observation,
+    OnConflict,
+    Outcome,
+    SemaphoreView,
+    WantedLock,
+    duration,
+)
 from sidekeeper.barrier.v1 import barrier_pb2, barrier_pb2_grpc
 from sidekeeper.election.v1 import election_pb2, election_pb2_grpc
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
@@ -34,10 +48,12 @@ from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
+from sidekeeper.once.v1 import once_pb2_grpc
 from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
     "AllOptions",
+    "Attempt",
     "BarrierEntry",
     "BarrierOptions",
     "CampaignOptions",
@@ -52,6 +68,8 @@ __all__ = [
     "LockOptions",
     "Locks",
     "Membership",
+    "OnceOptions",
+    "Outcome",
     "Permits",
     "PermitsOptions",
     "Precondition",
@@ -59,7 +77,9 @@ __all__ = [
     "Ticket",
     "Verification",
     "WantedLock",
+    "current_attempt",
     "current_lock",
+    "done_once",
     "if_exists",
     "if_missing",
     "if_version",
@@ -96,6 +116,8 @@ class Client:
         self._elections: Any = election_pb2_grpc.ElectionServiceStub(self._channel)
         self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
+        self._works: Any = once_pb2_grpc.OnceServiceStub(self._channel)
+        self._attempt = _once.kind(self._streams, self._locks, self._works)
         self._entry = _barrier.kind(self._streams, self._barriers)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel), self._channel.on_socket)
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
@@ -121,7 +143,7 @@ class Client:
         check(ttl=ttl, owner=owner, metadata=metadata, wait=wait)
         request = lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata)
 
-        async def attempt(this: Attempt) -> Lease:
+        async def attempt(this: _held.Attempt) -> Lease:
             return await Lease(self._leases)._open(request, this)
 
         return await _transport.answered(self._bound(wait), through_absence(self._streams, wait, None, attempt))
@@ -194,6 +216,43 @@ class Client:
                 if not _lock.leads_again(error, name, lock is not None, options.get("lease")):
                     raise
             await asyncio.sleep(backoff.next())
+
+    async def begin(self, name: str, key: str, **options: Unpack[OnceOptions]) -> Attempt:
+        """Waits for its turn at the work of a key, and returns when the work is the caller's for some time to come, and its attempt is
+        recorded. Finish the attempt. Used as a context manager, it is finished as its body ends; see `attempt`.
+
+        Raises AlreadyDoneError, NotRepeatedError, LockHeldError, WaitTimeoutError, TooManyKeysError, EnsembleUnreachableError and other
+        SidekeeperErrors. Cancel it to give up the place in the queue. While the sidecar or the ensemble is away, it tries again as acquire
+        does.
+        """
+        check(name=name, key=key)
+        check_options(OnceOptions, options)
+        begun = _once.begin(self._attempt, self._leases, self._works, name, key, options)
+        return await _transport.answered(self._bound(options.get("wait")), begun)
+
+    def attempt(self, name: str, key: str, **options: Unpack[OnceOptions]) -> AbstractAsyncContextManager[Attempt]:
+        """Begins an attempt at the work of a key, and finishes it as the body of `async with` ends: SUCCEEDED, or FAILED with what it
+        raises. Errors as of begin and of Attempt.finish.
+
+        The body is cancelled, and LostError raised, as soon as the lock is lost. Such an attempt is lost and has not failed; so is one
+        whose body raises LostError or GuardLostError, or another error for one of them. If a body has ended without an error, its success
+        is recorded, even if the lock was lost. What the body writes with this client is guarded by the attempt (see `Attempt.guard`).
+        """
+        check(name=name, key=key)
+        check_options(OnceOptions, options)
+        return WithAttempt(lambda: self.begin(name, key, **options), None)
+
+    async def once(self, name: str, key: str, work: Callable[[Attempt], Awaitable[object]], **options: Unpack[OnceOptions]) -> bool:
+        """Has work done once for a key, as the body of `attempt` is, and says whether it was done in this call. If it was done before, it
+        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again."""
+        check(work=work)
+        async with AsyncExitStack() as stack:
+            try:
+                attempt = await stack.enter_async_context(self.attempt(name, key, **options))
+            except AlreadyDoneError:
+                return False
+            await work(attempt)
+        return True
 
     async def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""
@@ -392,7 +451,7 @@ class Client:
         check(group=group, member=member, lease=lease, owner=owner, metadata=metadata, on_conflict=on_conflict, wait=wait)
         waits = on_conflict is not OnConflict.REJECT
 
-        async def attempt(this: Attempt) -> Membership:
+        async def attempt(this: _held.Attempt) -> Membership:
             async def begin(on: Lease) -> Membership:
                 request = membership_pb2.JoinRequest(
                     group=group,

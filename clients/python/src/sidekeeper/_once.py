@@ -1,0 +1,177 @@
+"""Work that is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sidekeeper import _guard, _held, _transport
+from sidekeeper._claim import notify
+from sidekeeper._errors import GuardLostError, LostError, OutcomeUnknownError
+from sidekeeper._lease import Lease, Leases
+from sidekeeper._onlease import OnLease, on_lease
+from sidekeeper._options import check
+from sidekeeper._types import CommonOnceOptions, Contender, Outcome, Queued, Revocation, Token, duration, seconds
+from sidekeeper.lock.v1 import lock_pb2
+from sidekeeper.once.v1 import once_pb2
+
+LONGEST_NOTE = 256
+"""Bytes."""
+
+
+class OnceOptions(CommonOnceOptions, total=False):
+    """How to do work once. The callbacks are called one at a time by the task that reads the stream: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the lock with, of the same client; None, one of its own that ends with the attempt."""
+
+
+class Attempt(OnLease):
+    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+
+    def __init__(self, kind: _held.Kind, stub: Any, name: str, key: str, options: OnceOptions, own: Lease | None) -> None:
+        super().__init__(kind, "begin", f"work {name} {key}", options.get("lease"), own)
+        self.name = name
+        self.key = key
+        self.hold_id = ""
+        """Names this attempt in calls made without this package: 32 hexadecimal digits. It is a secret."""
+        self.fencing_token = Token(0)
+        """Larger than that of every earlier attempt of the key."""
+        self.number = 0
+        """1 for the first attempt of the key."""
+        self.revocation: Revocation | None = None
+        """The latest request to finish soon; None if there was none."""
+        self._stub = stub
+        self._options = options
+
+    async def _begin(self, attempt: _held.Attempt) -> Attempt:
+        options = self._options
+        request = once_pb2.BeginRequest(
+            name=self.name,
+            key=self.key,
+            per=once_pb2.PER_NAME if options.get("per_name") else once_pb2.PER_KEY,
+            keep=duration(options.get("keep")),
+            on_loss=_policy(options.get("skip_lost")),
+            on_failure=_policy(options.get("skip_failed")),
+            attempts=options.get("max_attempts"),
+            wait_timeout=duration(attempt.wait),
+            owner=options.get("owner", ""),
+            metadata=options.get("metadata"),
+        )
+        return await self._open(request, attempt)
+
+    def _grant(self, begun: once_pb2.Begun) -> str:
+        self.hold_id, self.fencing_token, self.number = begun.hold_id, Token(begun.fencing_token), begun.attempt
+        return self.hold_id
+
+    def _notice(self, kind: str | None, event: Any) -> None:
+        match kind:
+            case "queued":
+                notify(self._options.get("on_queued"), Queued(event.position, tuple(map(Contender._of, event.holders))))
+            case "suspended":
+                notify(self._options.get("on_suspended"), seconds(event.remaining))
+            case "resumed":
+                notify(self._options.get("on_resumed"))
+            case "revocation_requested":
+                self.revocation = Revocation._of(event)
+                notify(self._options.get("on_revocation"), self.revocation)
+
+    def ticket(self) -> _guard.Ticket:
+        """What the caller hands on to others, who guard with it what they write for the attempt."""
+        return _guard.Ticket(self.name if self._options.get("per_name") else f"{self.name}/{self.key}", self.fencing_token)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Guards with the attempt what its client writes in the body of `with`; see Lock.guard."""
+        with _guard.entered(self._own_guard()):
+            yield
+
+    def _own_guard(self) -> _guard.Guard:
+        return _guard.of_hold(self.hold_id, self._kind.streams, self.ticket())
+
+    async def finish(self, outcome: Outcome, note: str = "") -> None:
+        """Says how the attempt has ended, and gives up its lock; for the caller it is over at once. The note is for people: at most 256
+        bytes of UTF-8.
+
+        When it returns, this outcome is recorded, even if the lock was lost or released before. With SupersededError it is not, and never
+        will be: the lock was lost, and another attempt has begun since. With AlreadyDoneError another outcome is recorded. After any other
+        SidekeeperError it may be recorded or not, and finish may be called again; it asks again by itself for 10 seconds. The sidecar knows
+        an attempt for ten minutes after its end: later, finish fails.
+        """
+        check(outcome=outcome, note=note)
+        self._refuse_if_forked()
+        self._giving_up = asyncio.create_task(self._finish(outcome, note))
+        await asyncio.shield(self._giving_up)
+
+    async def _finish(self, outcome: Outcome, note: str) -> None:
+        recorded = False
+        self._claim.end()
+        try:
+            request = once_pb2.FinishRequest(hold_id=self.hold_id, outcome=once_pb2.Outcome.Name(outcome), note=note)
+            await _transport.call_idempotent(self._stub.Finish, request, also=(OutcomeUnknownError,))
+            recorded = True
+        finally:
+            await self._abandon()
+            if self._own is not None:
+                await self._own._close_used(recorded)
+
+    async def release(self) -> None:
+        """Gives up the attempt, which counts as lost. Errors as of Lock.release. After finish it does nothing, and has its outcome."""
+        await self._give_up()
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Ends the attempt as its body has ended: with an error, or without one. A body that has ended the attempt itself keeps it so."""
+        if self._giving_up is not None:
+            await self._give_up()
+        elif error is None:
+            await self.finish(Outcome.SUCCEEDED)
+        elif self.error is not None or _tells_of_loss(error):
+            await self.release()  # nothing says how far the body has come
+        else:
+            await self.finish(Outcome.FAILED, note_of(error))
+
+
+async def begin(kind: _held.Kind, leases: Leases, stub: Any, name: str, key: str, options: OnceOptions) -> Attempt:
+    """Begins an attempt, also with a sidecar that is away for a time."""
+
+    async def take(own: Lease | None, attempt: _held.Attempt) -> Attempt:
+        return await Attempt(kind, stub, name, key, options, own)._begin(attempt)
+
+    return await on_lease(kind, leases, options, options.get("owner", ""), take)
+
+
+def kind(streams: _held.Streams, locks: Any, stub: Any) -> _held.Kind:
+    async def release(hold_id: str) -> None:
+        await _transport.call(locks.Release, lock_pb2.ReleaseRequest(hold_id=hold_id), _held.GIVE_UP_TIMEOUT)
+
+    return _held.Kind(streams, lambda request: _held.Single(stub.Begin, request), "begun", give_up=release, acknowledged=True)
+
+
+def _policy(skip: bool | None) -> once_pb2.Policy:
+    return once_pb2.POLICY_SKIP if skip else once_pb2.POLICY_RETRY
+
+
+def _tells_of_loss(error: BaseException | None) -> bool:
+    """Whether an error is a lost hold or guard, or was raised for one or while one was handled, also as one of a group."""
+    pending, seen = [error], set[int]()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        if isinstance(one, LostError | GuardLostError):
+            return True
+        seen.add(id(one))
+        pending += (one.__cause__, None if one.__suppress_context__ else one.__context__)
+        pending += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+    return False
+
+
+def note_of(error: BaseException) -> str:
+    """An error as a note may have it."""
+    text = " ".join(traceback.format_exception_only(error)).strip()
+    clean = "".join(" " if unicodedata.category(each) == "Cc" else each for each in text)
+    return clean.encode(errors="replace")[:LONGEST_NOTE].decode(errors="ignore")
