@@ -12,7 +12,7 @@ import {
 } from "./barrier.js";
 import { sleep } from "./clock.js";
 import { Config } from "./config.js";
-import { LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
+import { AlreadyDoneError, LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
 import { BarrierServiceService } from "./gen/sidekeeper/barrier/v1/barrier.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
 import {
@@ -30,12 +30,22 @@ import { FencingServiceService } from "./gen/sidekeeper/fencing/v1/fencing.js";
 import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
+import { OnceServiceService } from "./gen/sidekeeper/once/v1/once.js";
 import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./guard.js";
-import { type Attempt, Streams, throughAbsence } from "./held.js";
+import { type Attempt as Try, Streams, throughAbsence } from "./held.js";
 import { LEASE_OPTIONS, Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
-import { LOCK_OPTIONS, type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, withHeld } from "./lock.js";
+import {
+  LOCK_OPTIONS,
+  type Lock,
+  type LockOptions,
+  type WithLockOptions,
+  acquire,
+  lockKind,
+  runHolding,
+  withHeld,
+} from "./lock.js";
 import {
   ALL_OPTIONS,
   type AllOptions,
@@ -47,6 +57,7 @@ import {
 } from "./locks.js";
 import { JOIN_OPTIONS, type JoinOptions, Membership } from "./membership.js";
 import type { Multiplex } from "./multiplex.js";
+import { Attempt, ONCE_OPTIONS, type OnceOptions } from "./once.js";
 import {
   ASK_OPTIONS,
   type Rules,
@@ -123,6 +134,7 @@ export class Client implements Disposable {
   private readonly elections: Stub<typeof ElectionServiceService>;
   private readonly semaphores: Stub<typeof SemaphoreServiceService>;
   private readonly barriers: Stub<typeof BarrierServiceService>;
+  private readonly works: Stub<typeof OnceServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -144,6 +156,7 @@ export class Client implements Disposable {
     this.elections = stubOf(this.channel, ElectionServiceService);
     this.semaphores = stubOf(this.channel, SemaphoreServiceService);
     this.barriers = stubOf(this.channel, BarrierServiceService);
+    this.works = stubOf(this.channel, OnceServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -263,6 +276,55 @@ export class Client implements Disposable {
     }
   }
 
+  /**
+   * Waits for its turn at the work of a key, and settles when the work is the caller's for some time to come, and its attempt is recorded.
+   * Finish the attempt.
+   *
+   * Rejects with AlreadyDoneError, NotRepeatedError, LockHeldError, WaitTimeoutError, TooManyKeysError, EnsembleUnreachableError and other
+   * SidekeeperErrors; with the signal's reason. While the sidecar or the ensemble is away, it tries again, as acquire does.
+   */
+  async begin(name: string, key: string, options: OnceOptions = {}): Promise<Attempt> {
+    checkArguments({ name, key });
+    checkOptions(options, ONCE_OPTIONS);
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) =>
+        this.onLease(waiting, attempt, async (multiplex, own) =>
+          new Attempt(this.streams, this.locks, this.works, multiplex, name, key, own, waiting).start(attempt),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * Has work done once for a key, and returns whether it was done in this call. If it was done before, it returns false. Rejects as begin and
+   * as Attempt.finish.
+   *
+   * The signal that work gets is aborted, with LostError as its reason, as soon as the lock is lost; also with the reason of the caller's own
+   * signal. What work writes with this client is guarded by the attempt. If work rejects, the attempt has failed. Exception: if its lock was
+   * lost by then, or if work rejects with LostError or GuardLostError, the attempt is lost. A success is recorded even if the lock was lost.
+   *
+   * It does not promise that work runs exactly once: if this process dies within it, another caller begins it again.
+   */
+  async once(
+    name: string,
+    key: string,
+    options: OnceOptions,
+    work: (attempt: Attempt, signal: AbortSignal) => unknown,
+  ): Promise<boolean> {
+    checkArguments({ work });
+    let attempt: Attempt;
+    try {
+      attempt = await this.begin(name, key, options);
+    } catch (error) {
+      if (error instanceof AlreadyDoneError) {
+        return false;
+      }
+      throw error;
+    }
+    await runHolding(attempt, options, work);
+    return true;
+  }
+
   /** Returns the holders and waiters of the lock. */
   async getLock(name: string): Promise<LockView> {
     checkArguments({ name });
@@ -342,7 +404,7 @@ export class Client implements Disposable {
     );
   }
 
-  private async acquirePermitsOnce(semaphore: string, options: PermitsOptions, attempt: Attempt): Promise<Permits> {
+  private async acquirePermitsOnce(semaphore: string, options: PermitsOptions, attempt: Try): Promise<Permits> {
     return this.onLease(options, attempt, async (multiplex, own) =>
       new Permits(this.streams, this.semaphores, multiplex, semaphore, own, options).acquire(attempt),
     );
@@ -351,7 +413,7 @@ export class Client implements Disposable {
   /** Takes a hold on the lease of the options, or on one of its own. */
   private async onLease<H>(
     options: Pick<PermitsOptions, "lease" | "owner" | "metadata" | "signal">,
-    attempt: Attempt,
+    attempt: Try,
     take: (multiplex: Multiplex, own: Lease | undefined) => Promise<H>,
   ): Promise<H> {
     const begin = async (lease: Lease, own?: Lease): Promise<H> => {
@@ -543,7 +605,7 @@ export class Client implements Disposable {
     );
   }
 
-  private async joinOnce(group: string, member: string, options: JoinOptions, attempt: Attempt): Promise<Membership> {
+  private async joinOnce(group: string, member: string, options: JoinOptions, attempt: Try): Promise<Membership> {
     const { owner = "", metadata = {}, onConflict = "reject", signal } = options;
     const begin = async (lease: Lease): Promise<Membership> => {
       const membership = new Membership(this.streams, this.groups, group, member, lease, options.lease === undefined);

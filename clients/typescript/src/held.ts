@@ -185,7 +185,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   private readonly controller = new AbortController();
   /** @internal */
   protected carrier: Carrier<Event> | undefined;
-  private key = "";
+  private heldAs = "";
   private givingUp: Promise<void> | undefined;
   private settle: () => void = () => undefined;
   private readonly read = new Promise<void>((resolve) => {
@@ -288,7 +288,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
       const heard = (event: Event | undefined): void => {
         attempt.heard = true;
         this.hear(event);
-        if (this.key !== "") {
+        if (this.heldAs !== "") {
           resolve();
         }
       };
@@ -305,16 +305,16 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
       };
       carrier.listen(AsyncResource.bind(heard), AsyncResource.bind(ended));
     });
-    await this.kind.checker?.begin(this.key, this.claim);
+    await this.kind.checker?.begin(this.heldAs, this.claim);
   }
 
   private hear(event: Event | undefined): void {
-    if (event?.$case === this.kind.granted && this.key === "") {
-      this.key = this.grant(event as Named<Event, Granted>);
+    if (event?.$case === this.kind.granted && this.heldAs === "") {
+      this.heldAs = this.grant(event as Named<Event, Granted>);
     }
     const suspended = event?.$case === "suspended";
     if (suspended || event?.$case === "resumed") {
-      if (this.key === "") {
+      if (this.heldAs === "") {
         return; // it is the lease's, and nothing is held yet
       }
       if (this.claim.suspended !== suspended) {
@@ -332,20 +332,31 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   private acknowledge(): void {
     const { acknowledged, streams } = this.kind;
     const closed = this.dependsOn?.claim.wasGivenUp === true;
-    if (acknowledged === true && this.key !== "" && this.error !== undefined && !closed) {
+    if (acknowledged === true && this.heldAs !== "" && this.error !== undefined && !closed) {
       streams.acknowledge(async () => this.ask());
     }
   }
 
   /** Has the sidecar end it. */
   private async ask(): Promise<void> {
-    await (this.carrier?.giveUp?.() ?? this.kind.giveUp?.(this.key));
+    await (this.carrier?.giveUp?.() ?? this.kind.giveUp?.(this.heldAs));
   }
 
   /** Gives it up and has the sidecar confirm that, once, as `ask` does. Rejects with LostError if it was lost before. */
   protected async giveUp(ask?: () => Promise<void>): Promise<void> {
     this.givingUp ??= this.giveUpOnce(ask);
     await this.givingUp;
+  }
+
+  /** Gives it up in another way, which is its outcome from then on. */
+  protected async giveUpBy(giveUp: () => Promise<void>): Promise<void> {
+    this.givingUp = giveUp();
+    await this.givingUp;
+  }
+
+  /** Whether the caller has begun to give it up. */
+  protected get isGivenUp(): boolean {
+    return this.givingUp !== undefined;
   }
 
   protected async giveUpOnce(ask = async (): Promise<void> => this.ask()): Promise<void> {

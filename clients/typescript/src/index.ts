@@ -34,6 +34,7 @@ export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";
 export { type JoinOptions, Membership } from "./membership.js";
+export { Attempt, type OnceOptions, type Outcome } from "./once.js";
 export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";

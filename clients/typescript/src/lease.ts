@@ -116,8 +116,13 @@ export abstract class Leased<Request, Event extends Tagged, Granted extends stri
       await super.giveUpOnce(ask);
       released = true;
     } finally {
-      await this.own?.closeUsed(released);
+      await this.leaveOwn(released);
     }
+  }
+
+  /** Closes the lease that is its alone, if there is one. */
+  protected async leaveOwn(released: boolean): Promise<void> {
+    await this.own?.closeUsed(released);
   }
 }
 

@@ -223,6 +223,8 @@ interface Holding {
   release(): Promise<void>;
   /** @internal */
   lossIn?(error: unknown): LostError | undefined;
+  /** @internal Ends it as the body has ended, where that is more than to release it. */
+  leave?(failed?: { readonly error: unknown }): Promise<void>;
   guard?<T>(body: () => T): T;
 }
 
@@ -283,12 +285,12 @@ async function runAndRelease<T>(held: Holding, signal: AbortSignal, body: () => 
   try {
     result = await body();
   } catch (error) {
-    const lost = held.lossIn?.(error);
-    await held.release().catch(() => undefined); // it is over for the caller all the same
-    throw lost ?? failureOf(error, signal);
+    const failure = held.lossIn?.(error) ?? failureOf(error, signal);
+    await (held.leave?.({ error: failure }) ?? held.release()).catch(() => undefined); // it is over for the caller all the same
+    throw failure;
   }
   try {
-    await held.release();
+    await (held.leave?.() ?? held.release());
   } catch (error) {
     if (error instanceof ReleaseUnconfirmedError) {
       error.result = result;

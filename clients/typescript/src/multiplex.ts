@@ -276,6 +276,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     } else if (event.$case === "campaign" && event.value.event?.$case === "elected") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.ticket?.fencingToken ?? 0n;
+    } else if (event.$case === "begin" && event.value.event?.$case === "begun") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.fencingToken;
     } else if (event.$case === "join" && event.value.event?.$case === "joined") {
       this.token = event.value.event.value.incarnation;
     }

@@ -119,6 +119,8 @@ const ARGUMENTS = {
   member: text,
   metadata: labels,
   name: text,
+  note: text,
+  outcome: oneOf({ succeeded: 0, failed: 0 }),
   precondition: rule('"missing", "exists" or { version }, with a whole number', isPrecondition),
   prefix: text,
   semaphore: text,
@@ -126,6 +128,7 @@ const ARGUMENTS = {
   size: whole,
   to: text,
   value: text,
+  work: callback,
 };
 
 function isPrecondition(value: unknown): boolean {
