@@ -236,7 +236,7 @@ class WithAttempt(WithHeld[OnceAttempt]):
 
     async def _leave(self, held: OnceAttempt, watchdog: _Watchdog, error: BaseException | None, instead: Exception | None) -> None:
         try:
-            await leave_body(lambda: held._leave(None if error is None else instead or error), strictly=error is None)
+            await leave_body(lambda: held._leave(error), strictly=error is None)
         except asyncio.CancelledError:
             if instead is None or watchdog.is_cancelled():
                 raise

@@ -129,7 +129,7 @@ class Attempt(OnLease):
             await self._give_up()
         elif error is None:
             await self.finish(Outcome.SUCCEEDED)
-        elif self.error is not None or _tells_of_loss(error):
+        elif not self.valid or _tells_of_loss(error):
             await self.release()  # nothing says how far the body has come
         else:
             await self.finish(Outcome.FAILED, note_of(error))
