@@ -58,6 +58,10 @@ type step struct {
 	Group, Member                    string
 	OnConflict                       string `yaml:"on conflict"`
 	Key, Value, If, Prefix           string
+	Work, Per, Outcome               string
+	OnLoss                           string `yaml:"on loss"`
+	OnFailure                        string `yaml:"on failure"`
+	Attempts                         int
 	Locks                            []string
 	Election, Candidate, To          string
 	Size, Position, Number, Times    int
@@ -397,6 +401,14 @@ func (s *stage) allOptions(of step) sidekeeper.AllOptions {
 	}
 }
 
+func (s *stage) onceOptions(of step) sidekeeper.OnceOptions {
+	lock := s.lockOptions(of)
+	return sidekeeper.OnceOptions{
+		PerName: of.Per == "name", SkipLost: of.OnLoss == "skip", SkipFailed: of.OnFailure == "skip", MaxAttempts: of.Attempts,
+		Lease: lock.Lease, Wait: lock.Wait, Owner: lock.Owner, OnQueued: lock.OnQueued,
+	}
+}
+
 func wanted(of step) (locks []sidekeeper.WantedLock) {
 	for _, name := range of.Locks {
 		locks = append(locks, sidekeeper.WantedLock{Name: name})
@@ -404,13 +416,15 @@ func wanted(of step) (locks []sidekeeper.WantedLock) {
 	return locks
 }
 
-// tokenOf is that of a lock, of one of several, or of a term.
+// tokenOf is that of a lock, of one of several, of a term, or of an attempt.
 func tokenOf(held claim, name string) int64 {
 	switch held := held.(type) {
 	case *sidekeeper.Locks:
 		return held.FencingToken(name)
 	case *sidekeeper.Leadership:
 		return held.Term().FencingToken
+	case *sidekeeper.Attempt:
+		return held.FencingToken()
 	default:
 		return held.(*sidekeeper.Lock).FencingToken()
 	}
@@ -488,6 +502,16 @@ var doing = map[string]func(*stage, step){
 		}
 	},
 	"release": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(releaser).Release(s.t.Context())) },
+	"begin": func(s *stage, of step) {
+		options := s.onceOptions(of)
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.Begin(ctx, of.Work, of.Key, options)
+		})
+	},
+	"finish attempt": func(s *stage, of step) {
+		outcome := map[string]sidekeeper.Outcome{"succeeded": sidekeeper.Succeeded, "failed": sidekeeper.Failed}[of.Outcome]
+		s.ended(of, s.claims[of.Of].(*sidekeeper.Attempt).Finish(s.t.Context(), outcome, ""))
+	},
 	"open lease": func(s *stage, of step) {
 		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
 		if of.TTL != nil {
@@ -541,6 +565,15 @@ var doing = map[string]func(*stage, step){
 				return s.client(of).WithLocks(ctx, wanted(of), s.allOptions(of), func(ctx context.Context, _ *sidekeeper.Locks) error {
 					return body(ctx, nil)
 				})
+			})
+			return
+		}
+		if of.Work != "" {
+			s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
+				_, err := s.client(of).Once(ctx, of.Work, of.Key, s.onceOptions(of), func(ctx context.Context, _ *sidekeeper.Attempt) error {
+					return body(ctx, nil)
+				})
+				return err
 			})
 			return
 		}
@@ -879,6 +912,16 @@ var expecting = map[string]func(*stage, step){
 	"stopped": func(s *stage, of step) {
 		s.until(of, func() bool { return s.jobs[of.Of].stopped() != nil })
 		s.isError(of, s.jobs[of.Of].stopped())
+	},
+	"ran": func(s *stage, of step) {
+		if times := s.jobs[of.Of].ran(); times != of.Times {
+			s.t.Fatalf("%s ran %d times", of.Of, times)
+		}
+	},
+	"attempt": func(s *stage, of step) {
+		if number := s.claims[of.Of].(*sidekeeper.Attempt).Number(); number != of.Number {
+			s.t.Fatalf("%s is attempt %d", of.Of, number)
+		}
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
 	"done":   func(s *stage, of step) { s.ended(of, receive(s.t, s.jobs[of.Of].done)) },

@@ -174,6 +174,25 @@ class Stage:
         )
         await self.ask(step, campaigning, pending)
 
+    def once_options(self, step: Step) -> aio.OnceOptions:
+        return {
+            "per_name": step.get("per") == "name",
+            "skip_lost": step.get("on loss") == "skip",
+            "skip_failed": step.get("on failure") == "skip",
+            "max_attempts": step.get("attempts", 0),
+            "lease": self.things.get(step.get("lease", "")),
+            "wait": step.get("wait"),
+            "owner": step.get("owner", ""),
+        }
+
+    async def do_begin(self, step: Step) -> None:
+        pending, options = Pending(), self.once_options(step)
+        options["on_queued"] = lambda queued: setattr(pending, "position", queued.position)
+        await self.ask(step, self.client(step).begin(step["work"], step["key"], **options), pending)
+
+    async def do_finish_attempt(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].finish(aio.Outcome[step["outcome"].upper()]))
+
     async def do_resign(self, step: Step) -> None:
         await self.attempt(step, self.things[step["of"]].resign())
 
@@ -282,15 +301,22 @@ class Stage:
     async def do_run(self, step: Step) -> None:
         job = self.things[step["as"]] = Job()
 
-        async def body() -> None:
-            async with self.holding(step) as job.held:
-                job.times += 1
-                try:
-                    await job.finish.wait()
-                finally:
-                    job.stopped = True
+        async def work(held: object) -> None:
+            job.held = held
+            job.times += 1
+            try:
+                await job.finish.wait()
+            finally:
+                job.stopped = True
 
-        job.task = self.background(body())
+        async def body() -> None:
+            async with self.holding(step) as held:
+                await work(held)
+
+        if "work" in step:
+            job.task = self.background(self.client(step).once(step["work"], step["key"], work, **self.once_options(step)))
+        else:
+            job.task = self.background(body())
 
     def holding(self, step: Step) -> AbstractAsyncContextManager[object]:
         if "locks" in step:
@@ -543,6 +569,12 @@ class Stage:
 
     async def expect_state(self, step: Step) -> None:
         await self.until(step, lambda: self.things[step["of"]].state == step["is"] and not self.things[step["of"]].stale)
+
+    async def expect_ran(self, step: Step) -> None:
+        assert self.things[step["of"]].times == step["times"]
+
+    async def expect_attempt(self, step: Step) -> None:
+        assert self.things[step["of"]].number == step["number"]
 
     async def expect_exited(self, step: Step) -> None:
         await self.until(step, self.sidecar.has_exited)

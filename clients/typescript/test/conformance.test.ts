@@ -11,6 +11,7 @@ import { parse } from "yaml";
 import { sleep, use } from "../src/clock.js";
 import {
   type AllOptions,
+  Attempt,
   BarrierEntry,
   Client,
   type ConfigEvent,
@@ -24,6 +25,8 @@ import {
   Membership,
   type Mode,
   type OnConflict,
+  type OnceOptions,
+  type Outcome,
   type Precondition,
   type Revocation,
   SidekeeperError,
@@ -77,6 +80,12 @@ interface Step {
   readonly value?: string;
   readonly if?: "missing" | "exists";
   readonly prefix?: string;
+  readonly work?: string;
+  readonly per?: "name";
+  readonly outcome?: Outcome;
+  readonly "on loss"?: "skip";
+  readonly "on failure"?: "skip";
+  readonly attempts?: bigint;
   readonly size?: bigint;
   readonly position?: bigint;
   readonly number?: bigint;
@@ -129,7 +138,7 @@ interface Watch {
   leader: string | undefined;
 }
 
-type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry;
+type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Attempt;
 
 /** Plays one scenario. */
 class Stage {
@@ -234,12 +243,18 @@ class Stage {
     return found;
   }
 
+  private made(name: string | undefined): Attempt {
+    const found = this.thing(name);
+    assert.ok(found instanceof Attempt);
+    return found;
+  }
+
   private token(step: Step, name: string | undefined): bigint {
     const found = this.thing(name);
     if (found instanceof Locks) {
       return found.fencingTokens.get(step.lock ?? "") ?? 0n;
     }
-    return found instanceof Lock ? found.fencingToken : this.leadership(name).term.fencingToken;
+    return found instanceof Lock || found instanceof Attempt ? found.fencingToken : this.leadership(name).term.fencingToken;
   }
 
   private keep(step: Step, thing: Thing | undefined): void {
@@ -264,6 +279,19 @@ class Stage {
     const { wait, lease, owner, onRevocation } = this.lockOptions(step);
     const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }) };
     return { ...given, owner: owner ?? "", ...(onRevocation === undefined ? {} : { onRevocation }) };
+  }
+
+  private onceOptions(step: Step): OnceOptions {
+    const { wait, lease, owner } = this.lockOptions(step);
+    const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }) };
+    return {
+      ...given,
+      owner: owner ?? "",
+      perName: step.per === "name",
+      skipLost: step["on loss"] === "skip",
+      skipFailed: step["on failure"] === "skip",
+      maxAttempts: Number(step.attempts ?? 0),
+    };
   }
 
   private job(step: Step, begin: (body: (held: Held, signal: AbortSignal) => Promise<void>) => Promise<unknown>): void {
@@ -373,6 +401,19 @@ class Stage {
         const options = { ...waiting(step), value: step.value ?? "", signal, onCandidate };
         return client.campaign(step.election ?? "", step.candidate ?? "", options);
       }),
+    begin: async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onQueued = ({ position }: { position: number }): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.position = position;
+          }
+        };
+        return client.begin(step.work ?? "", step.key ?? "", { ...this.onceOptions(step), signal, onQueued });
+      }),
+    "finish attempt": async (step) => {
+      await this.attempt(step, this.made(step.of).finish(step.outcome ?? "failed"));
+    },
     resign: async (step) => {
       await this.attempt(step, this.leadership(step.of).resign());
     },
@@ -390,7 +431,7 @@ class Stage {
     },
     release: async (step) => {
       const held = this.thing(step.of);
-      assert.ok(held instanceof Lock || held instanceof Locks || held instanceof BarrierEntry);
+      assert.ok(held instanceof Lock || held instanceof Locks || held instanceof BarrierEntry || held instanceof Attempt);
       await this.attempt(step, held.release());
     },
     "open lease": async (step) => {
@@ -430,6 +471,11 @@ class Stage {
       if (step.locks !== undefined) {
         const locks = step.locks;
         this.job(step, async (body) => this.client(step).withLocks(locks, this.allOptions(step), body));
+        return;
+      }
+      const { work, key = "" } = step;
+      if (work !== undefined) {
+        this.job(step, async (body) => this.client(step).once(work, key, this.onceOptions(step), body));
         return;
       }
       const grace = step["suspension grace"];
@@ -696,6 +742,8 @@ class Stage {
     },
     stale: async (step) => this.until(step, () => this.watchOf(step).stale),
     fresh: async (step) => this.until(step, () => this.watchOf(step).state !== undefined && !this.watchOf(step).stale),
+    ran: (step) => assert.equal(this.jobOf(step).times, Number(step.times)),
+    attempt: (step) => assert.equal(this.made(step.of).number, Number(step.number)),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),
   };
 }
