@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
+
+import sidekeeper
+from sidekeeper.celery import Single, current_attempt
 
 from conftest import PATIENT, Sidecar
 
 SHOP = """
 import fcntl, os, time
 from celery import Celery
-from sidekeeper.celery import Single, current_lock
+from sidekeeper.celery import Single, current_attempt, current_lock
 
 folders = dict(data_folder_in="messages", data_folder_out="messages", control_folder="control")
 app = Celery("shop", broker="filesystem://")
@@ -40,6 +44,23 @@ def count(shop):
 @app.task(base=Single, lock="stock/7", taken="skip")
 def look():
     alone("look")
+
+@app.task(base=Single, once_key=lambda order: f"order-{order}", retry_after=0.2, acks_late=True)
+def pay(order):
+    note(order)
+    while order == 5 and not os.path.exists("go"):
+        time.sleep(0.02)
+    if order == 9 and current_attempt().number == 1:
+        raise ValueError("no money")
+
+@app.task(base=Single, once_key=True)
+def mail():
+    note("mail")
+
+def note(what):
+    attempt = current_attempt()
+    with open("log", "a") as log:
+        print(what, os.getppid(), attempt.number, attempt.ticket().lock, file=log)
 
 @app.task(base=Single, lock="stock/9", retry_after=0.2, time_limit=2)
 def killed():
@@ -74,8 +95,8 @@ class Workers:
             self.started.append(subprocess.Popen([*command, *quiet], start_new_session=True, **options))
         return self.started[-1]
 
-    def send(self, queue: str, call: str) -> None:
-        sent = f"import shop; shop.{call}.apply_async(queue={queue!r})"
+    def send(self, queue: str, call: str, **options: str) -> None:
+        sent = f"import shop; shop.{call}.apply_async(**{dict(options, queue=queue)!r})"
         subprocess.run([sys.executable, "-c", sent], cwd=self.folder, env=self.environment, check=True)
 
     def ran(self) -> list[list[str]]:
@@ -132,3 +153,87 @@ def test_a_task_over_its_time_limit_leaves_its_lock_to_the_next(workers: Workers
     workers.until(lambda: workers.ran() == [*ran, ["stopped", other, "True"]])
     workers.until(lambda: [workers.told(queue).count("raised unexpected: SoftTimeLimitExceeded") for queue in "ab"] == [2, 1])
     assert workers.told("a").count("Hard time limit (2s) exceeded for shop.killed") == 1
+
+
+def test_a_message_whose_work_is_done_is_acknowledged_and_does_not_run(workers: Workers) -> None:
+    first, second = (str(workers.start(queue).pid) for queue in "ab")
+    for call in ("pay.s(7)", "pay.s(9)"):
+        workers.send("a", call)
+    workers.send("a", "mail.s()", task_id="5d0c4a2e")
+    workers.until(lambda: workers.told("a").count(" succeeded in ") == 2 and "no money" in workers.told("a"))
+    for call in ("pay.s(7)", "pay.s(9)"):
+        workers.send("b", call)
+    workers.send("b", "mail.s()", task_id="5d0c4a2e")
+    workers.send("b", "mail.s()", task_id="another")
+    workers.until(lambda: (workers.told("b").count(" succeeded in "), workers.told("b").count(" ignored")) == (2, 2))
+    assert sorted(workers.ran()) == sorted(
+        [
+            ["7", first, "1", "celery/shop.pay/order-7"],
+            ["9", first, "1", "celery/shop.pay/order-9"],
+            ["mail", first, "1", "celery/shop.mail/5d0c4a2e"],
+            ["9", second, "2", "celery/shop.pay/order-9"],
+            ["mail", second, "1", "celery/shop.mail/another"],
+        ]
+    )
+
+
+def test_another_worker_does_the_work_of_one_that_is_killed_once(workers: Workers) -> None:
+    first, second = workers.start("a"), workers.start("b")
+    workers.send("a", "pay.s(5)")
+    workers.until(lambda: workers.ran() == [["5", str(first.pid), "1", "celery/shop.pay/order-5"]])
+    workers.send("b", "pay.s(5)")
+    workers.until(lambda: "Retry in 0.2s" in workers.told("b"))
+    kill(first)
+    workers.until(lambda: workers.ran()[1:] == [["5", str(second.pid), "2", "celery/shop.pay/order-5"]])
+    (workers.folder / "go").touch()
+    workers.until(lambda: "succeeded" in workers.told("b"))
+    workers.send("b", "pay.s(5)")
+    workers.until(lambda: "ignored" in workers.told("b"))
+    assert len(workers.ran()) == 2
+
+
+@pytest.fixture
+def app(threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch) -> Celery:
+    monkeypatch.setattr("sidekeeper.celery.client", lambda: threaded)
+    return Celery("here", set_as_current=False)
+
+
+def test_a_call_without_a_worker_is_done_once_too(app: Celery) -> None:
+    @app.task(base=Single, lock="mail", once_key=lambda order: order)  # type: ignore[untyped-decorator]
+    def pay(order: str) -> str:
+        return order
+
+    assert [pay("a"), pay("a"), pay.apply(("b",)).get(), pay.apply(("b",)).get()] == ["a", None, "b", None]
+
+
+def test_a_key_has_as_many_attempts_as_celery_makes(app: Celery) -> None:
+    for retries, options, attempts in ((0, {}, 3), (3, {}, 4), (None, {}, 5), (3, {"max_attempts": 2}, 2)):
+
+        @app.task(name=f"pay{retries}{attempts}", base=Single, once_key=lambda: "k", max_retries=retries, once_options=options)  # type: ignore[untyped-decorator]
+        def pay() -> None:
+            raise ValueError("no money")
+
+        for _ in range(attempts):
+            with pytest.raises(ValueError, match="no money"):
+                pay()
+        with pytest.raises(ValueError if retries is None else sidekeeper.NotRepeatedError):
+            pay()
+
+
+def test_a_task_that_was_superseded_fails_and_one_whose_outcome_is_unknown_does_not(
+    app: Celery, threaded: sidekeeper.Client, sidecar: Sidecar, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(base=Single, lock="mail", once_key=lambda order: order)  # type: ignore[untyped-decorator]
+    def pay(order: str) -> str:
+        sidecar.expire(f"mail/{order}")
+        assert current_attempt().wait_ended(PATIENT)
+        if order == "superseded":
+            threaded.begin("mail", order).release()
+        if order == "held":
+            threaded.acquire("mail/held")
+        return order
+
+    with pytest.raises(sidekeeper.SupersededError):
+        pay("superseded")
+    assert pay("held") == "held"
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["FAILED_PRECONDITION (LOCK_HELD)"]

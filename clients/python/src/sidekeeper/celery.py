@@ -1,4 +1,4 @@
-"""Celery tasks of which one runs at a time in the whole cluster.
+"""Celery tasks of which one runs at a time in the whole cluster, or that run once for a key.
 
 `@app.task(base=Single)` is all that a task needs; `pip install sidekeeper[celery]` brings Celery along.
 """
@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Literal, NoReturn
+from uuid import uuid4
 
 from celery import Task
 from celery.exceptions import Ignore, Retry
 
 from sidekeeper import _fork, _transport
 from sidekeeper._claim import log
-from sidekeeper._errors import ReleaseUnconfirmedError, SidekeeperError
-from sidekeeper._locked import TAKEN, current_lock, holding, named
-from sidekeeper._sync import Client
+from sidekeeper._errors import AlreadyDoneError, SidekeeperError, SupersededError
+from sidekeeper._locked import TAKEN, attempting, current_attempt, current_lock, holding, named
+from sidekeeper._sync import Client, OnceOptions
 
-__all__ = ["Single", "client", "current_lock"]
+__all__ = ["Single", "client", "current_attempt", "current_lock"]
+
+FEWEST_ATTEMPTS, MOST_ATTEMPTS = 3, 1000
 
 _clients: dict[_fork.Process, Client] = {}
 _making = threading.Lock()
@@ -40,11 +43,20 @@ class Single(Task):  # type: ignore[misc]
     Each attribute is given to `app.task`, as in `@app.task(base=Single, taken="skip")`. A long task asks `current_lock` whether it still
     holds the lock; a task that has lost it fails with LostError. A call without a worker, and `apply`, raise the error of a lock that
     is taken. A task whose release is not confirmed has succeeded, since nothing may run it again for that: it is logged.
+
+    With `once_key` the task is done once for each key. A message that comes again is acknowledged and does not run. Tasks with different
+    keys run at the same time, and a long task asks `current_attempt` in place of `current_lock`.
     """
 
     abstract = True
     lock: str | Callable[..., str] | None = None
-    """The lock's name, or a function that makes it of the task's arguments; None, `celery/` and the task's name."""
+    """The lock's name, or a function that makes it of the task's arguments; None, `celery/` and the task's name. With `once_key` it is the
+    name of the work."""
+    once_key: Callable[..., str] | Literal[True] | None = None
+    """A function that makes of the task's arguments the key for which it is done once; True, the task's id: a message is worked off once,
+    however often it is delivered. None, there is no key."""
+    once_options: OnceOptions = OnceOptions()
+    """More of how it is done once. Without `max_attempts`, the key has one attempt more than the task's `max_retries`, and at least 3."""
     taken: Literal["retry", "skip"] = "retry"
     """What a task does whose lock is taken: it is sent again, to run `retry_after` seconds later, for as often as it takes and without
     counting as one of its `max_retries`; or it is dropped. With "retry", it is also sent again while the sidecar or the
@@ -59,24 +71,44 @@ class Single(Task):  # type: ignore[misc]
         try:
             with ExitStack() as stack:
                 try:
-                    held = client().lock(self._lock_of(args, kwargs), wait=self.wait, owner=self.name[:128])
-                    stack.enter_context(holding(held))
+                    stack.enter_context(self._held_by(args, kwargs))
+                except AlreadyDoneError as error:
+                    self._done_before(error)
+                    return None
                 except SidekeeperError as error:
                     self._not_granted(error)
                 done.append(self.run(*args, **kwargs))
-        except ReleaseUnconfirmedError as error:
-            if not done:
-                raise  # it is the task's own
+        except SidekeeperError as error:
+            if not done or isinstance(error, SupersededError):
+                raise  # it is the task's own, or another attempt has begun
             log.warning("%s", error)
         return done[0]
+
+    def _held_by(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+        """What a call holds while it runs."""
+        name, owner = self._lock_of(args, kwargs), self.name[:128]
+        if (chosen := type(self).once_key) is None:
+            return holding(client().lock(name, wait=self.wait, owner=owner))
+        key = named(chosen, args, kwargs) if callable(chosen) else self.request.id or str(uuid4())
+        attempts = MOST_ATTEMPTS if self.max_retries is None else self.max_retries + 1
+        attempts = min(max(attempts, FEWEST_ATTEMPTS), MOST_ATTEMPTS)
+        options: OnceOptions = {"max_attempts": attempts, **self.once_options, "wait": self.wait, "owner": owner}
+        return attempting(client().attempt(name, key, **options))
+
+    def _done_before(self, error: AlreadyDoneError) -> None:
+        """Has the worker acknowledge a message whose work is done. The result that the task has, if any, stays."""
+        if self._in_worker():
+            raise Ignore from error
 
     def _lock_of(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         chosen = type(self).lock  # not bound to the task
         return named(f"celery/{self.name}" if chosen is None else chosen, args, kwargs)
 
+    def _in_worker(self) -> bool:
+        return not self.request.called_directly and not self.request.is_eager
+
     def _not_granted(self, error: SidekeeperError) -> NoReturn:
-        taken = isinstance(error, TAKEN)
-        in_worker = not self.request.called_directly and not self.request.is_eager
+        taken, in_worker = isinstance(error, TAKEN), self._in_worker()
         if in_worker and taken and self.taken == "skip":
             raise Ignore from error
         not_begun = taken or _transport.is_transient(error) or _transport.was_lost(error)
