@@ -29,7 +29,7 @@ export {
 } from "./election.js";
 export * as fence from "./fence.js";
 export { type CurrentToken, Ticket, type Verification, tickets, unguarded } from "./guard.js";
-export { type Job, Jobs, type JobsOptions, type LockedOptions, type Tick } from "./jobs.js";
+export { type Job, Jobs, type JobsOptions, type LockedOptions, type Tick, type TickKey, type TickOptions } from "./jobs.js";
 export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";

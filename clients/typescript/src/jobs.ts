@@ -5,9 +5,10 @@ import os from "node:os";
 import type { Client } from "./client.js";
 import { failureOf, sleep, unlessAborted } from "./clock.js";
 import type { Leadership } from "./election.js";
-import { LockHeldError, ReleaseUnconfirmedError } from "./errors.js";
+import { AlreadyDoneError, LockHeldError, ReleaseUnconfirmedError, WaitTimeoutError } from "./errors.js";
 import { type Lock, runHolding } from "./lock.js";
-import { type Rules, callback, checkArguments, checkOptions, text, timespan } from "./options.js";
+import { type Attempt, ONCE_OPTIONS, type OnceOptions } from "./once.js";
+import { type Rules, callback, checkArguments, checkOptions, oneOf, text, timespan } from "./options.js";
 import { CALL_TIMEOUT, LONGEST_TIMER } from "./transport.js";
 
 /** Seconds that jobs get to end when they are closed, before their signals are aborted. */
@@ -16,8 +17,20 @@ const CLOSE_GRACE = 10;
 /** What is run. Its signal is aborted when the lock or the leadership is lost, and at shutdown. */
 export type Job = (signal: AbortSignal) => Promise<void> | void;
 
-/** What a timer calls. It settles with whether the job was run here. */
-export type Tick = () => Promise<boolean>;
+/**
+ * What a timer calls. It settles with whether the job was run here. It may be given when the tick was due, as a Date or as an object with a
+ * `date`, which node-schedule and node-cron do; otherwise that is now.
+ */
+export type Tick = (due?: unknown) => Promise<boolean>;
+
+/** What makes the key of a tick: its minute, hour or day in UTC, or a function of when the tick was due. */
+export type TickKey = "minute" | "hour" | "day" | ((due: Date) => string);
+
+/** How much of a time in UTC makes each key. */
+const KEY_LENGTHS = { minute: 16, hour: 13, day: 10 };
+
+/** Milliseconds by which a timer may be early, as those of Node are by one, without being taken for the tick before. */
+const EARLY = 500;
 
 /** How jobs are run. */
 export interface JobsOptions {
@@ -45,6 +58,15 @@ export interface LockedOptions {
 }
 
 export const LOCKED_OPTIONS: Rules<LockedOptions> = { holdAtLeast: timespan, suspensionGrace: timespan };
+
+/**
+ * How a job is done once for each tick; see OnceOptions. In contrast to those, `perName` is true unless it is set: the job is not run for two
+ * ticks at once, and a holder of the lock of its name excludes it.
+ */
+export type TickOptions = Pick<OnceOptions, "perName" | "keep" | "skipLost" | "skipFailed" | "maxAttempts" | "wait">;
+
+const { perName, keep, skipLost, skipFailed, maxAttempts, wait } = ONCE_OPTIONS;
+export const TICK_OPTIONS: Rules<TickOptions> = { perName, keep, skipLost, skipFailed, maxAttempts, wait };
 
 /**
  * Runs jobs in one process at a time. It belongs to no framework: each job becomes a function without arguments, for setInterval, node-cron,
@@ -80,6 +102,21 @@ export class Jobs implements AsyncDisposable {
   }
 
   /**
+   * Returns a function that runs the job once for each tick in the whole fleet, whatever the clocks and however quick the job. The processes
+   * wait for the one that runs it, without a limit unless the options have a `wait`. If it has succeeded, they skip the tick. If it has
+   * failed or was lost, the next one runs the job again, up to three times in all unless the options say otherwise. What the job writes with the
+   * client is guarded by its attempt. A tick whose job may not be run again is reported with NotRepeatedError.
+   */
+  once(name: string, key: TickKey, options: TickOptions, job: Job): Tick {
+    checkArguments({ name, job });
+    checkOptions(options, TICK_OPTIONS);
+    if (typeof key !== "function") {
+      oneOf(KEY_LENGTHS)("key", key);
+    }
+    return this.tick(name, async (due) => this.runOnce(name, keyOf(key, timeOf(due)), options, job));
+  }
+
+  /**
    * Returns a function that runs the job while this process leads the election, and skips it otherwise. The first call makes the process a
    * candidate, which it remains until it is closed. What the job writes with the client is guarded by the term.
    */
@@ -107,12 +144,12 @@ export class Jobs implements AsyncDisposable {
 
   private tick(name: string, run: Tick): Tick {
     let busy = false;
-    return async () => {
+    return async (due) => {
       if (busy || this.closing.signal.aborted) {
         return false;
       }
       busy = true;
-      const running = run();
+      const running = run(due);
       this.running.add(running);
       try {
         return await running;
@@ -153,6 +190,32 @@ export class Jobs implements AsyncDisposable {
       );
     } catch (error) {
       if (error instanceof LockHeldError || this.closing.signal.aborted) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  private async runOnce(name: string, key: string, options: TickOptions, job: Job): Promise<boolean> {
+    const attempt = await this.begin(name, key, options);
+    if (attempt !== undefined) {
+      await runHolding(attempt, { signal: this.stopping.signal }, async (_, signal) => job(signal));
+    }
+    return attempt !== undefined;
+  }
+
+  /** The attempt, if there is something to do. */
+  private async begin(name: string, key: string, options: TickOptions): Promise<Attempt | undefined> {
+    try {
+      return await this.client.begin(name, key, {
+        perName: true,
+        ...options,
+        owner: this.owner,
+        signal: this.closing.signal,
+      });
+    } catch (error) {
+      const skipped = [AlreadyDoneError, LockHeldError, WaitTimeoutError].some((kind) => error instanceof kind);
+      if (skipped || this.closing.signal.aborted) {
         return undefined;
       }
       throw error;
@@ -242,6 +305,16 @@ class Candidacy {
     }
     return true;
   }
+}
+
+/** When a tick was due, by what its timer gives. */
+function timeOf(due: unknown): Date {
+  const given = due instanceof Date ? due : (due as { readonly date?: unknown } | undefined)?.date;
+  return given instanceof Date ? given : new Date(Date.now() + EARLY);
+}
+
+function keyOf(key: TickKey, due: Date): string {
+  return typeof key === "function" ? key(due) : due.toISOString().slice(0, KEY_LENGTHS[key]).replace(":", ".");
 }
 
 /** Runs body with a signal that is aborted when one of others is, on which nothing is left. */

@@ -5,7 +5,16 @@ import { once } from "node:events";
 import test, { type TestContext } from "node:test";
 
 import { sleep } from "../src/clock.js";
-import { Client, GuardLostError, Jobs, type JobsOptions, LostError, SidekeeperError } from "../src/index.js";
+import {
+  AlreadyDoneError,
+  Client,
+  GuardLostError,
+  Jobs,
+  type JobsOptions,
+  LostError,
+  NotRepeatedError,
+  SidekeeperError,
+} from "../src/index.js";
 import { type Sidecar, startSidecar } from "../src/testing.js";
 import { PATIENT, program, until } from "./sidecar.js";
 
@@ -254,4 +263,123 @@ void test("a campaign that fails is reported, and the next tick begins another",
   assert.ok(fleet.errors[0] instanceof SidekeeperError);
   await readers.release();
   await until("it leads", PATIENT, tick);
+});
+
+void test("a quick job is done once for each tick, by whichever process comes first", async (t) => {
+  const fleet = await Fleet.start(t);
+  const ran: string[] = [];
+  const processes = ["a", "b", "c"].map((owner) =>
+    fleet.process(owner).jobs.once("reports", "minute", {}, () => {
+      ran.push(owner);
+    }),
+  );
+  const due = new Date("2026-11-29T03:00:00Z");
+  const later = new Date("2026-11-29T03:01:00.9Z");
+  const first = await Promise.all(processes.map(async (tick) => tick(due)));
+  for (const tick of processes) {
+    assert.equal(await tick({ date: due }), false);
+  }
+  assert.deepEqual(first.filter(Boolean).length, 1);
+  assert.equal(ran.length, 1);
+  assert.equal(await processes[1]?.(later), true);
+  assert.deepEqual(ran.slice(1), ["b"]);
+  assert.deepEqual(fleet.errors, []);
+});
+
+void test("the key of a tick is its time in UTC, or what a function makes of it", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { client, jobs } = fleet.process("a");
+  const due = new Date("2026-11-29T23:59:58.7+01:00");
+  const keys = { minute: "2026-11-29T22.59", hour: "2026-11-29T22", day: "2026-11-29" } as const;
+  for (const [every, key] of Object.entries(keys)) {
+    assert.equal(await jobs.once("reports", every as keyof typeof keys, {}, () => undefined)(due), true);
+    await assert.rejects(client.begin("reports", key, { perName: true }), AlreadyDoneError);
+  }
+  const month = jobs.once(
+    "reports",
+    (at) => at.toISOString().slice(0, 7),
+    { perName: false },
+    () => undefined,
+  );
+  assert.equal(await month(due), true);
+  await assert.rejects(client.begin("reports", "2026-11"), AlreadyDoneError);
+  let given: Date | undefined;
+  const began = Date.now();
+  const key = (at: Date): string => {
+    given = at;
+    return "now";
+  };
+  assert.equal(await jobs.once("reports", key, {}, () => undefined)("no time"), true);
+  assert.ok(given !== undefined && given.getTime() >= began + 500 && given.getTime() <= Date.now() + 500);
+});
+
+void test("a process that waits runs the job of one that has failed, and no more often than allowed", async (t) => {
+  const fleet = await Fleet.start(t);
+  const due = new Date();
+  const mine = new Error("mine");
+  const begun = new AbortController();
+  const end = new AbortController();
+  const { client, jobs } = fleet.process("a");
+  const failing = jobs.once("reports", "day", {}, async () => {
+    begun.abort();
+    await aborted(end.signal);
+    throw mine;
+  });
+  const running = failing(due);
+  await aborted(begun.signal);
+  const takesOver = fleet.process("b").jobs.once("reports", "day", {}, () => undefined);
+  const waiting = takesOver(due);
+  await until("it waits", PATIENT, async () => (await client.getLock("reports")).waiters.length === 1);
+  end.abort();
+  assert.equal(await running, false);
+  assert.equal(await waiting, true);
+  assert.deepEqual(fleet.errors, [mine]);
+  const twice = jobs.once("others", "day", { maxAttempts: 1 }, () => {
+    throw mine;
+  });
+  assert.equal(await twice(due), false);
+  assert.equal(await twice(due), false);
+  assert.ok(fleet.errors[2] instanceof NotRepeatedError);
+});
+
+void test("a tick that waits too long, or while its jobs are closed, is skipped", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { client, jobs } = fleet.process("a");
+  const lock = await client.acquire("reports");
+  const job = (): void => assert.fail("it is done by another");
+  assert.equal(await jobs.once("reports", "day", { wait: 0 }, job)(), false);
+  assert.equal(await jobs.once("reports", "day", { wait: 0.05 }, job)(), false);
+  const waiting = jobs.once("reports", "day", {}, job)();
+  await until("it waits", PATIENT, async () => (await client.getLock("reports")).waiters.length === 1);
+  await jobs.close();
+  assert.equal(await waiting, false);
+  assert.deepEqual(fleet.errors, []);
+  await lock.release();
+});
+
+void test("a job that is done once is told that its lock is lost, and at shutdown to end", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { client, jobs } = fleet.process("a");
+  const due = new Date("2026-11-29T03:00:00Z");
+  const tick = jobs.once("reports", "day", {}, async (signal) => {
+    await fleet.sidecar.expireLock("reports");
+    await aborted(signal);
+    await client.config.put("report", "late");
+  });
+  assert.equal(await tick(due), false);
+  assert.ok(fleet.errors[0] instanceof LostError);
+  const begun = new AbortController();
+  const stopped = jobs.once("others", "day", {}, async (signal) => {
+    begun.abort();
+    await aborted(signal);
+    signal.throwIfAborted();
+  });
+  const running = stopped(due);
+  await aborted(begun.signal);
+  await jobs.close(0);
+  assert.equal(await running, false);
+  const again = fleet.process("b").jobs;
+  assert.equal(await again.once("others", "day", { skipLost: true }, () => undefined)(due), true); // it had failed
+  assert.equal(await again.once("reports", "day", { skipLost: true }, () => undefined)(due), false); // it was lost
+  assert.ok(fleet.errors.at(-1) instanceof NotRepeatedError);
 });

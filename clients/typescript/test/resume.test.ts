@@ -9,7 +9,7 @@ import path from "node:path";
 import type { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 
-import { Client, LockHeldError, LostError } from "../src/index.js";
+import { AlreadyDoneError, Client, LockHeldError, LostError } from "../src/index.js";
 import { sleep } from "../src/clock.js";
 import { program, until } from "./sidecar.js";
 
@@ -74,6 +74,28 @@ class Resuming {
     rmSync(this.folder, { recursive: true });
   }
 }
+
+void test("an attempt outlives its sidecar, and is finished while that is away", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  const attempt = await client.begin("mail", "k");
+  await resuming.kill();
+  await until("it is suspended", 10, () => attempt.suspended);
+  await resuming.start();
+  await until("it is resumed", 10, () => !attempt.suspended);
+  await attempt.guard(async () => client.config.put("guarded", "by the attempt that has kept its id"));
+  await resuming.kill();
+  let settled = false;
+  const finishing = attempt.finish("succeeded").then(() => {
+    settled = true;
+  });
+  await sleep(0.5);
+  assert.ok(!settled);
+  await resuming.start();
+  await finishing;
+  await assert.rejects(client.begin("mail", "k"), AlreadyDoneError);
+});
 
 void test("what stands on a lease, and locks without one, outlive their sidecar", async (t) => {
   const resuming = await Resuming.begin(t);
