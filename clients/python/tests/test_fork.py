@@ -129,6 +129,37 @@ client.close()
     ]
 
 
+def test_a_forked_child_does_not_end_its_parents_attempt(run: Callable[..., list[str]]) -> None:
+    told = run(
+        THREADS
+        + """
+client = sidekeeper.Client()
+
+def child():
+    print("valid:", attempt.valid, type(attempt.error.cause).__name__)
+    for work in (
+        attempt.check, attempt.release, lambda: attempt.finish(sidekeeper.Outcome.FAILED), lambda: attempt.__exit__(None, None, None),
+        lambda: client.begin("mail", "other"), lambda: client.once("mail", "other", print),
+    ):
+        print(error_of(work))
+
+with client.attempt("mail", "k") as attempt:
+    fork(child)
+    print("parent:", attempt.valid)
+print("done:", not client.once("mail", "k", print))
+client.close()
+""",
+        forks_while_open=True,
+    )
+    assert told == [
+        "valid: False ForkedError",
+        *["LostError of ForkedError"] * 4,
+        *["ForkedError"] * 2,
+        "parent: True",
+        "done: True",
+    ]
+
+
 def test_a_child_that_python_does_not_know_to_be_forked_has_nothing_either(run: Callable[..., list[str]]) -> None:
     told = run(
         THREADS
