@@ -1,8 +1,10 @@
 package traces
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +46,13 @@ func (c commit) elsewhere(root string) bool {
 	return len(c.Set) > 0
 }
 
+// finishes says whether it has recorded the outcome of an attempt at work that is done once. With that, the sidecar gives up the attempt's place
+// for its caller, over a session of its own.
+func (c commit) finishes(root string) bool {
+	records := path.Join(root, "../once") + "/"
+	return slices.ContainsFunc(c.Set, func(set string) bool { return strings.HasPrefix(set, records) })
+}
+
 // Embedded reads one record of each sidecar that was run with an embedded ensemble, `sidekeeper dev`, and wrote its steps and the ensemble's
 // transactions into this folder. Both have the same clock, and no two of them were done in one instant.
 func Embedded(folder, root string) (records [][]Line, err error) {
@@ -80,7 +89,7 @@ func (m *merger) committed(commits []commit) (all []Line) {
 		}
 		m.elsewhere[c.Session] = m.elsewhere[c.Session] || c.elsewhere(m.root)
 		for _, line := range m.linesOf(c) {
-			line.At, line.Session = c.At, c.Session
+			line.At, line.Session = c.At, cmp.Or(line.Session, c.Session)
 			all = m.onSession(all, line)
 		}
 		end.At = c.At
@@ -105,7 +114,12 @@ func (m *merger) linesOf(c commit) (all []Line) {
 		}
 	}
 	for _, gone := range c.Gone {
-		if owner := m.owners[gone.Path]; owner != 0 {
+		owner := m.owners[gone.Path]
+		switch {
+		case owner != 0 && c.finishes(m.root):
+			all = append(all, Line{Kind: trace.Leaving, Place: gone.Path, Session: owner})
+			all = append(all, Line{Kind: removed, Place: gone.Path, Owner: owner, Session: owner})
+		case owner != 0:
 			all = append(all, Line{Kind: removed, Place: gone.Path, Owner: owner})
 		}
 	}

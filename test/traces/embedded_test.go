@@ -160,3 +160,24 @@ func TestATransactionIsNoHeartbeatForCertainWhereMoreIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// With the outcome of an attempt the sidecar deletes its place, over a session of its own. No other transaction may delete the place of another
+// session.
+func TestAPlaceThatGoesWithTheOutcomeOfItsAttemptIsGivenUpByItsCaller(t *testing.T) {
+	for set, want := range map[string]string{
+		"/once/mail/order-7": "made 1, died 1, died 2, leaving 1, node gone 1, ensemble gone 0",
+		"/config/colour":     "made 1, died 1, died 2, node gone 2, ensemble gone 0",
+	} {
+		_, told := merged(t,
+			[]Line{opened(2), opened(1), asked, made},
+			[]embedded.Change{
+				{Zxid: 1, Session: 2, Timeout: time.Second},
+				{Zxid: 2, Session: 1, Timeout: time.Second},
+				{Zxid: 3, Session: 1, Made: owned(first, 1)},
+				{Zxid: 4, Session: 2, Gone: owned(first, 1), Set: []string{set}},
+			})
+		if !strings.HasSuffix(told, want) {
+			t.Errorf("with %s: %s", set, told)
+		}
+	}
+}
