@@ -22,6 +22,7 @@ import sidekeeper
 from sidekeeper import aio
 from sidekeeper.dev.v1 import dev_pb2, dev_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
+from sidekeeper.once.v1 import once_pb2, once_pb2_grpc
 
 ROOT = Path(__file__).parents[3]
 PATIENT = 30.0
@@ -109,6 +110,18 @@ class Sidecar:
         request = dev_pb2.SuspendRequest()
         request.duration.FromSeconds(seconds)
         self.dev("Suspend", request)
+
+
+def record(sidecar: Sidecar, name: str, key: str) -> once_pb2.Record:
+    """The record of work that is done once."""
+    with grpc.insecure_channel(sidecar.address, options=[("grpc.default_authority", "localhost")]) as channel:
+        stub = once_pb2_grpc.OnceServiceStub(channel)
+        made: once_pb2.Record = stub.Get(once_pb2.GetRequest(name=name, key=key), timeout=PATIENT).record
+        return made
+
+
+def state(sidecar: Sidecar, name: str, key: str) -> str:
+    return once_pb2.State.Name(record(sidecar, name, key).state).removeprefix("STATE_")
 
 
 @pytest.fixture
