@@ -9,12 +9,13 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs what is done while a lock is held, or several, stops it when it must not go on, and releases
- * the lock.
+ * Runs what is done while a lock is held, or several, or an attempt at work. It stops that when it
+ * must not go on, and ends what is held.
  */
 final class Bodies {
   private Bodies() {}
@@ -26,6 +27,36 @@ final class Bodies {
 
   static <H extends Excluding<?, ?>, T, E extends Exception> T run(H lock, Work<H, T, E> body)
       throws E, InterruptedException {
+    T result = attend(lock, body, failure -> lock.release());
+    LostException over = lock.whyOver();
+    if (over != null) {
+      quietly(lock::release);
+      throw over.again();
+    }
+    try {
+      lock.release();
+    } catch (ReleaseUnconfirmedException unconfirmed) {
+      throw unconfirmed.withResult(result);
+    }
+    return result;
+  }
+
+  /** Does the work of an attempt and records how that has ended, even if its lock was lost. */
+  static <E extends Exception> void runOnce(Attempt attempt, OnceBody<E> work)
+      throws E, InterruptedException {
+    Bodies.<Attempt, Boolean, E>attend(
+        attempt,
+        begun -> {
+          work.run(begun);
+          return true;
+        },
+        attempt::failed);
+    attempt.finish(Outcome.SUCCEEDED, "");
+  }
+
+  /** Runs a body, and ends what it holds with its failure if it fails. */
+  private static <H extends Excluding<?, ?>, T, E extends Exception> T attend(
+      H lock, Work<H, T, E> body, Consumer<Throwable> end) throws E, InterruptedException {
     Interruption interruption = new Interruption(Thread.currentThread());
     Guard guard = new Guard(lock, interruption::fire);
     T result;
@@ -38,13 +69,12 @@ final class Bodies {
       RuntimeException stopped = interruption.finish(failure instanceof InterruptedException);
       guard.end();
       lock.learn(failure);
-      if (stopped != null && isInterruption(failure)) {
-        releaseQuietly(lock);
-        throw told(stopped, failure);
-      }
       // A body may have seen that its lock is lost before it was interrupted.
       RuntimeException known = stopped == null ? lock.whyOver() : stopped;
-      releaseQuietly(lock);
+      quietly(() -> end.accept(failure));
+      if (stopped != null && isInterruption(failure)) {
+        throw told(stopped, failure);
+      }
       if (known != null) {
         failure.addSuppressed(told(known, null));
       }
@@ -53,23 +83,13 @@ final class Bodies {
     guarded.close();
     interruption.finish(false);
     guard.end();
-    LostException over = lock.whyOver();
-    if (over != null) {
-      releaseQuietly(lock);
-      throw over.again();
-    }
-    try {
-      lock.release();
-    } catch (ReleaseUnconfirmedException unconfirmed) {
-      throw unconfirmed.withResult(result);
-    }
     return result;
   }
 
   /** It is over for the caller all the same, and the body's failure says more. */
-  private static void releaseQuietly(Excluding<?, ?> lock) {
+  private static void quietly(Runnable release) {
     try {
-      lock.release();
+      release.run();
     } catch (SidekeeperException | LostException unconfirmed) {
       return;
     }

@@ -191,7 +191,8 @@ final class Calls {
     return repeat(method, request, heals, LONGEST);
   }
 
-  private <Q, R> CompletableFuture<R> repeat(
+  /** Makes a call for so long, until it is answered or fails with what time does not heal. */
+  <Q, R> CompletableFuture<R> repeat(
       MethodDescriptor<Q, R> method,
       Q request,
       Predicate<SidekeeperException> heals,

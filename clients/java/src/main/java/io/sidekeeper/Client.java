@@ -11,12 +11,16 @@ import io.sidekeeper.election.v1.CampaignRequest;
 import io.sidekeeper.election.v1.CampaignResponse;
 import io.sidekeeper.election.v1.ElectionServiceGrpc;
 import io.sidekeeper.election.v1.TransferRequest;
+import io.sidekeeper.errors.AlreadyDoneException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.MemberExistsException;
+import io.sidekeeper.errors.NotRepeatedException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.SupersededException;
 import io.sidekeeper.errors.SuspendedException;
+import io.sidekeeper.errors.TooManyKeysException;
 import io.sidekeeper.errors.WaitTimeoutException;
 import io.sidekeeper.fencing.v1.FencingServiceGrpc;
 import io.sidekeeper.fencing.v1.VerifyRequest;
@@ -35,6 +39,8 @@ import io.sidekeeper.lock.v1.WatchResponse;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
+import io.sidekeeper.once.v1.BeginRequest;
+import io.sidekeeper.once.v1.BeginResponse;
 import io.sidekeeper.semaphore.v1.CreateRequest;
 import io.sidekeeper.semaphore.v1.ResizeRequest;
 import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
@@ -56,6 +62,7 @@ public final class Client implements AutoCloseable {
   private final Core core;
   private final Kind<AcquireRequest, AcquireResponse> locks;
   private final Kind<AcquireAllRequest, AcquireAllResponse> several;
+  private final Kind<BeginRequest, BeginResponse> attempts;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
   private final Kind<CampaignRequest, CampaignResponse> candidacies;
@@ -91,6 +98,7 @@ public final class Client implements AutoCloseable {
     Holds holds = new Holds(core);
     locks = holds.one();
     several = holds.several();
+    attempts = holds.attempts();
     leases = Lease.kind(core);
     members = Membership.kind(core);
     permits = Permits.kind(core);
@@ -341,6 +349,95 @@ public final class Client implements AutoCloseable {
       Function<Locks, ? extends CompletionStage<T>> body) {
     given("body", body);
     return runHolding(acquireAllAsync(locks, options), body);
+  }
+
+  /**
+   * Does work once for a key, on the calling thread. Work that throws has failed: its exception is
+   * in the record, for people. It does not promise that the work runs exactly once: if this process
+   * dies within the work, another caller begins it again.
+   *
+   * <p>The thread is interrupted when the attempt is lost, and what the work writes with this
+   * client is guarded by the attempt, as with {@link #withLock}. Work that throws after its attempt
+   * was lost is lost, and has not failed; it is told as withLock tells it. Work that returns has
+   * succeeded, even if its lock was lost: then that is recorded unless another attempt has begun.
+   *
+   * @param name of the work, for all keys
+   * @param key of this piece of work: 1 to 64 letters, digits and {@code . _ -}
+   * @param options how to do it
+   * @param work what to do
+   * @param <E> what work throws
+   * @return true if it was done in this call; false if it was done before
+   * @throws E what work throws
+   * @throws InterruptedException if the thread is interrupted by others
+   * @throws NotRepeatedException if an earlier attempt was lost or has failed, and the options
+   *     allow no other
+   * @throws LockLostException if the attempt was lost, and the work was stopped for that
+   * @throws SupersededException if the attempt was lost, and another one has begun
+   * @throws SidekeeperException as begin and {@link Attempt#finish} do
+   */
+  public <E extends Exception> boolean once(
+      String name, String key, OnceOptions options, OnceBody<E> work)
+      throws E, InterruptedException {
+    given("work", work);
+    Attempt attempt;
+    try {
+      attempt = begin(name, key, options);
+    } catch (AlreadyDoneException done) {
+      return false;
+    }
+    Bodies.runOnce(attempt, work);
+    return true;
+  }
+
+  /**
+   * Does work once for a key with the usual options; see {@link #once(String, String, OnceOptions,
+   * OnceBody)}.
+   *
+   * @param name of the work, for all keys
+   * @param key of this piece of work
+   * @param work what to do
+   * @param <E> what work throws
+   * @return true if it was done in this call; false if it was done before
+   * @throws E what work throws
+   * @throws InterruptedException if the thread is interrupted by others
+   */
+  public <E extends Exception> boolean once(String name, String key, OnceBody<E> work)
+      throws E, InterruptedException {
+    return once(name, key, new OnceOptions(), work);
+  }
+
+  /**
+   * Begins an attempt at work that is done once. While the sidecar or the ensemble is away, it
+   * tries again, for as long as the options say.
+   *
+   * @param name of the work, for all keys
+   * @param key of this piece of work: 1 to 64 letters, digits and {@code . _ -}
+   * @param options how to do it
+   * @return the attempt, which is recorded and certainly the caller's for some time to come; finish
+   *     it
+   * @throws InterruptedException if the thread is interrupted; the attempt is given up then
+   * @throws AlreadyDoneException if the work has succeeded
+   * @throws NotRepeatedException if an earlier attempt was lost or has failed, and the options
+   *     allow no other
+   * @throws TooManyKeysException if the name has as many records as it may have
+   * @throws LockHeldException if it was tried once and another caller holds the lock
+   * @throws WaitTimeoutException if it was not begun in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public Attempt begin(String name, String key, OnceOptions options) throws InterruptedException {
+    return Waiting.await(Attempt.begin(attempts, leases, name, key, options), Attempt::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #begin}, without a wait.
+   *
+   * @param name of the work, for all keys
+   * @param key of this piece of work
+   * @param options how to do it
+   * @return the attempt, or what begin throws; cancel it to give up the place in the queue
+   */
+  public CompletableFuture<Attempt> beginAsync(String name, String key, OnceOptions options) {
+    return core.workers.hand(Attempt.begin(attempts, leases, name, key, options), Attempt::giveUp);
   }
 
   /**

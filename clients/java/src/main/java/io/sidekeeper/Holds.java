@@ -12,6 +12,9 @@ import io.sidekeeper.lock.v1.CheckRequest;
 import io.sidekeeper.lock.v1.CheckedHold;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
+import io.sidekeeper.once.v1.BeginRequest;
+import io.sidekeeper.once.v1.BeginResponse;
+import io.sidekeeper.once.v1.OnceServiceGrpc;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -56,6 +59,27 @@ final class Holds {
         keeper,
         this::release,
         true);
+  }
+
+  /** How an attempt at work holds its lock: on the stream of a lease, whose validity is its own. */
+  Kind<BeginRequest, BeginResponse> attempts() {
+    return new Kind<>(
+        core,
+        OnceServiceGrpc.getBeginMethod(),
+        new Kind.Carried<>(request -> Start.newBuilder().setBegin(request), Holds::eventOfWork),
+        "begun",
+        null,
+        this::release,
+        true);
+  }
+
+  private static BeginResponse eventOfWork(MultiplexResponse told) {
+    BeginResponse.Builder event = BeginResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
+      default -> told.getEvent().getBegin();
+    };
   }
 
   private static AcquireAllResponse eventOfAll(MultiplexResponse told) {

@@ -385,6 +385,10 @@ final class Multiplex {
         holdId = event.getEnter().getEntered().getHoldId();
         token = event.getEnter().getEntered().getToken();
         granted = true;
+      } else if (event.getBegin().hasBegun()) {
+        holdId = event.getBegin().getBegun().getHoldId();
+        token = event.getBegin().getBegun().getFencingToken();
+        granted = true;
       } else if (event.getJoin().hasJoined()) {
         token = event.getJoin().getJoined().getIncarnation();
         granted = true;

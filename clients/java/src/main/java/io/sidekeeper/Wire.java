@@ -82,6 +82,20 @@ final class Wire {
     };
   }
 
+  static io.sidekeeper.once.v1.Policy policy(Policy policy) {
+    return switch (policy) {
+      case RETRY -> io.sidekeeper.once.v1.Policy.POLICY_RETRY;
+      case SKIP -> io.sidekeeper.once.v1.Policy.POLICY_SKIP;
+    };
+  }
+
+  static io.sidekeeper.once.v1.Outcome outcome(Outcome outcome) {
+    return switch (outcome) {
+      case SUCCEEDED -> io.sidekeeper.once.v1.Outcome.OUTCOME_SUCCEEDED;
+      case FAILED -> io.sidekeeper.once.v1.Outcome.OUTCOME_FAILED;
+    };
+  }
+
   static io.sidekeeper.membership.v1.OnConflict conflict(OnConflict conflict) {
     return switch (conflict) {
       case REJECT -> io.sidekeeper.membership.v1.OnConflict.ON_CONFLICT_REJECT;

@@ -12,18 +12,22 @@ import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import io.sidekeeper.errors.AlreadyDoneException;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.MemberExistsException;
+import io.sidekeeper.errors.NotRepeatedException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.PreconditionFailedException;
 import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SequenceExistsException;
 import io.sidekeeper.errors.SequenceNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.SupersededException;
+import io.sidekeeper.errors.TooManyKeysException;
 import io.sidekeeper.errors.WaitTimeoutException;
 import io.sidekeeper.errors.v1.Reason;
 import java.util.Arrays;
@@ -73,16 +77,20 @@ class ErrorsTest {
   @ParameterizedTest
   @ValueSource(
       classes = {
+        AlreadyDoneException.class,
         EnsembleUnreachableException.class,
         GuardLostException.class,
         KeyNotFoundException.class,
         LockHeldException.class,
         MemberExistsException.class,
+        NotRepeatedException.class,
         OutcomeUnknownException.class,
         PreconditionFailedException.class,
         ReleaseUnconfirmedException.class,
         SequenceExistsException.class,
         SequenceNotFoundException.class,
+        SupersededException.class,
+        TooManyKeysException.class,
         WaitTimeoutException.class
       })
   void aClassIsNamedAfterItsReason(Class<?> kind) {

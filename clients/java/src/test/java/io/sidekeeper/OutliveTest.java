@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.sidekeeper.errors.AlreadyDoneException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LostException;
 import java.io.BufferedReader;
@@ -185,6 +186,37 @@ class OutliveTest {
     try (Client rival = new Client(address)) {
       rival.acquire("held", new LockOptions().waitTimeout(Duration.ZERO));
     }
+  }
+
+  @Test
+  void anAttemptThatIsFinishedWhileItsSidecarIsAwayIsRecordedWhenThatIsBack() throws Exception {
+    Attempt alone = client.begin("alone", "k", new OnceOptions());
+    Attempt onLease = client.begin("held", "k", new OnceOptions().lease(lease));
+    kill(sidecar);
+    Sidecar.until("they are suspended", () -> alone.isSuspended() && onLease.isSuspended());
+    CompletableFuture<Void> first = alone.finishAsync(Outcome.SUCCEEDED, "");
+    CompletableFuture<Void> second = onLease.finishAsync(Outcome.SUCCEEDED, "");
+    assertFalse(first.isDone() || second.isDone());
+    start();
+    first.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+    second.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+    assertTrue(lease.isValid());
+    for (String name : List.of("alone", "held")) {
+      assertThrows(AlreadyDoneException.class, () -> client.begin(name, "k", new OnceOptions()));
+    }
+  }
+
+  @Test
+  void anAttemptOutlivesItsSidecar() throws Exception {
+    Attempt attempt = client.begin("alone", "k", new OnceOptions());
+    kill(sidecar);
+    Sidecar.until("it is suspended", attempt::isSuspended);
+    start();
+    Sidecar.until("it is resumed", () -> !attempt.isSuspended());
+    Sidecar.pause(TTL + 1); // for longer than anything is valid without the sidecar
+    assertTrue(attempt.isValid());
+    attempt.finish(Outcome.SUCCEEDED, "");
+    assertThrows(AlreadyDoneException.class, () -> client.begin("alone", "k", new OnceOptions()));
   }
 
   @Test

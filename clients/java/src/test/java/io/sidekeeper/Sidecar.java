@@ -2,6 +2,8 @@ package io.sidekeeper;
 
 import com.google.protobuf.Duration;
 import io.grpc.ManagedChannel;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
 import io.grpc.TlsChannelCredentials;
 import io.sidekeeper.dev.v1.DevServiceGrpc;
 import io.sidekeeper.dev.v1.ExpireLeaseRequest;
@@ -10,6 +12,7 @@ import io.sidekeeper.lock.v1.BreakRequest;
 import io.sidekeeper.lock.v1.GetRequest;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
+import io.sidekeeper.once.v1.OnceServiceGrpc;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -197,6 +200,31 @@ final class Sidecar implements AutoCloseable {
             LockServiceGrpc.newBlockingStub(channel)
                 .withDeadlineAfter(PATIENT, TimeUnit.SECONDS)
                 .release(ReleaseRequest.newBuilder().setHoldId(holdId).build()));
+  }
+
+  /** The record of a key, in words; empty if there is none. */
+  String recorded(String name, String key) {
+    StringBuilder told = new StringBuilder();
+    call(
+        channel -> {
+          try {
+            var request =
+                io.sidekeeper.once.v1.GetRequest.newBuilder().setName(name).setKey(key).build();
+            var of =
+                OnceServiceGrpc.newBlockingStub(channel)
+                    .withDeadlineAfter(PATIENT, TimeUnit.SECONDS)
+                    .get(request)
+                    .getRecord();
+            String state = of.getState().name().replace("STATE_", "");
+            told.append(state).append(' ').append(of.getAttempt()).append(' ').append(of.getNote());
+          } catch (StatusRuntimeException failed) {
+            if (failed.getStatus().getCode() != Status.Code.NOT_FOUND) {
+              throw failed;
+            }
+          }
+          return told;
+        });
+    return told.toString().strip();
   }
 
   /** Has the lease of a lock's holder expire. */

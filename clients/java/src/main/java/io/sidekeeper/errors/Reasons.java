@@ -24,7 +24,11 @@ final class Reasons {
           entry("SEQUENCE_EXISTS", SequenceExistsException::new),
           entry("KEY_NOT_FOUND", KeyNotFoundException::new),
           entry("PRECONDITION_FAILED", PreconditionFailedException::new),
-          entry("GUARD_LOST", GuardLostException::new));
+          entry("GUARD_LOST", GuardLostException::new),
+          entry("ALREADY_DONE", AlreadyDoneException::new),
+          entry("NOT_REPEATED", NotRepeatedException::new),
+          entry("SUPERSEDED", SupersededException::new),
+          entry("TOO_MANY_KEYS", TooManyKeysException::new));
 
   private Reasons() {}
 
