@@ -245,8 +245,11 @@ func TestWorkIsRecordedWhateverBecomesOfTheReplies(t *testing.T) {
 						return recipes.ErrOutcomeUnknown
 					})
 				}
+				s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/once/nightly"))
 				loses()
-				first := s.works(s.callers, tonight())
+				request := tonight()
+				request.WaitTimeout = durationpb.New(time.Minute)
+				first := s.works(s.callers, request)
 				first.sees("begun 1")
 				loses()
 				same(t, "Finish", s.finishes(first, succeeded), "OK")
