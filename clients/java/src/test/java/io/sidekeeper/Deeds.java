@@ -129,6 +129,14 @@ final class Deeds {
         carryOut(step, job, () -> client.awaitBarrier(step.text("barrier"), null, job::count));
       }
       case "enter" -> enter(step);
+      case "begin" -> begin(step);
+      case "finish attempt" ->
+          give(
+              step,
+              () ->
+                  stage
+                      .thing(step, Attempt.class)
+                      .finish(Outcome.valueOf(upper(step.text("outcome"))), ""));
       default -> throw new AssertionError("nobody knows how to do " + step);
     }
   }
@@ -208,6 +216,35 @@ final class Deeds {
         .listener(listener)
         .suspensionGrace(step.time("suspension grace"))
         .detectDeadlock(step.is("detect deadlock"));
+  }
+
+  private static String upper(String word) {
+    return word.toUpperCase(Locale.ROOT);
+  }
+
+  private OnceOptions onceOptions(Step step) {
+    OnceOptions options =
+        new OnceOptions()
+            .perName(step.text("per", "key").equals("name"))
+            .onLoss(Policy.valueOf(upper(step.text("on loss", "retry"))))
+            .onFailure(Policy.valueOf(upper(step.text("on failure", "retry"))))
+            .lease(lease(step))
+            .waitTimeout(step.time("wait"))
+            .owner(step.text("owner", ""));
+    return step.has("attempts") ? options.attempts(step.whole("attempts")) : options;
+  }
+
+  private void begin(Step step) throws Exception {
+    Client client = stage.client(step);
+    String work = step.text("work");
+    String key = step.text("key");
+    OnceOptions options = onceOptions(step);
+    if (step.is("later")) {
+      Stage.Pending pending = new Stage.Pending();
+      stage.later(step, pending, client.beginAsync(work, key, options.listener(pending)));
+    } else {
+      stage.attempt(step, () -> client.begin(work, key, options));
+    }
   }
 
   private void acquire(Step step) throws Exception {
@@ -322,6 +359,10 @@ final class Deeds {
       LocksOptions options = options(step, new Stage.Pending());
       stage.background(
           step, job, () -> client.withLocks(locks(step), options, locks -> work.run(locks)));
+    } else if (step.has("work")) {
+      OnceOptions options = onceOptions(step);
+      stage.background(
+          step, job, () -> client.once(step.text("work"), step.text("key"), options, work::run));
     } else {
       stage.background(
           step,

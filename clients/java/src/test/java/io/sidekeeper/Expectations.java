@@ -94,6 +94,10 @@ final class Expectations {
           stage.until(step, () -> step.get("is").equals(told(step).state) && !told(step).stale);
       case "stale" -> stage.until(step, () -> told(step).stale);
       case "fresh" -> stage.until(step, () -> told(step).state != null && !told(step).stale);
+      case "ran" -> assertEquals(step.whole("times"), job(step).times, step::toString);
+      case "attempt" ->
+          assertEquals(
+              step.whole("number"), stage.thing(step, Attempt.class).number(), step::toString);
       case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
       case "waiting" -> stage.until(step, () -> isWaiting(step));
       case "round" -> {
@@ -144,6 +148,9 @@ final class Expectations {
   private static long token(Step step, Held held) {
     if (held instanceof Lock lock) {
       return lock.fencingToken();
+    }
+    if (held instanceof Attempt attempt) {
+      return attempt.fencingToken();
     }
     return held instanceof Locks locks
         ? locks.fencingToken(step.text("lock"))
