@@ -3,9 +3,15 @@ package io.sidekeeper.shedlock;
 import io.sidekeeper.Client;
 import io.sidekeeper.Lock;
 import io.sidekeeper.LockOptions;
+import io.sidekeeper.OnceOptions;
+import io.sidekeeper.errors.AlreadyDoneException;
 import io.sidekeeper.errors.LockHeldException;
+import io.sidekeeper.errors.NotRepeatedException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
 import net.javacrumbs.shedlock.core.LockConfiguration;
@@ -22,13 +28,18 @@ import org.jspecify.annotations.Nullable;
  * until then; of a process that ends meanwhile without closing the client, nobody is granted it for
  * that time again, or for a minute if that is less.
  *
- * <p>A job whose lock has ended before it did is told so when it ends, by LockException.
+ * <p>A job whose lock has ended before it did is told so when it ends, by LockException. With
+ * {@link #once(String, Ticks)}, each tick of a job is done once.
  */
 public final class SidekeeperLockProvider implements ExtensibleLockProvider {
   private static final Duration LONGEST_DELAY = Duration.ofMinutes(1);
 
+  /** How a job is done once for each of its ticks. */
+  private record Once(Ticks ticks, OnceOptions options) {}
+
   private final Client client;
   private final LockOptions options;
+  private final Map<String, Once> jobs;
 
   /**
    * Makes one.
@@ -47,27 +58,81 @@ public final class SidekeeperLockProvider implements ExtensibleLockProvider {
    *     ShedLock says how long to wait, which is not at all, and the delay
    */
   public SidekeeperLockProvider(Client client, LockOptions options) {
+    this(client, options.waitTimeout(Duration.ZERO), Map.of());
+  }
+
+  private SidekeeperLockProvider(Client client, LockOptions options, Map<String, Once> jobs) {
     this.client = client;
-    this.options = options.waitTimeout(Duration.ZERO);
+    this.options = options;
+    this.jobs = jobs;
   }
 
   /**
-   * Acquires a lock if nobody holds it.
+   * Has each tick of a job done once, with the usual options and those of the locks; see {@link
+   * #once(String, Ticks, OnceOptions)}.
+   *
+   * @param job its name
+   * @param ticks of its schedule
+   * @return a provider that does so
+   */
+  public SidekeeperLockProvider once(String job, Ticks ticks) {
+    return once(
+        job,
+        ticks,
+        new OnceOptions()
+            .lease(options.lease())
+            .owner(options.owner())
+            .metadata(options.metadata())
+            .listener(options.listener()));
+  }
+
+  /**
+   * Has each tick of a job done once: a machine that comes to it after the job has ended does not
+   * run it, however short the job was. A tick is done when its job has ended, even with an
+   * exception, of which ShedLock does not tell. If its process dies or its lock is lost, the tick
+   * is not done, and a machine that comes to it later runs the job, unless the options say
+   * otherwise. {@code lockAtLeastFor} has no effect on such a job.
+   *
+   * @param job its name, which is that of its lock, too
+   * @param ticks of its schedule
+   * @param options for how long a tick is known, and whether it is repeated; the lock is that of
+   *     the job, and ShedLock says how long to wait, which is not at all
+   * @return a provider that does so
+   */
+  public SidekeeperLockProvider once(String job, Ticks ticks, OnceOptions options) {
+    Map<String, Once> more = new HashMap<>(jobs);
+    more.put(job, new Once(ticks, options.perName(true).waitTimeout(Duration.ZERO)));
+    return new SidekeeperLockProvider(client, this.options, Map.copyOf(more));
+  }
+
+  /**
+   * Acquires a lock if it is free, and if the job's tick is not done.
    *
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away: the job
    *     does not run
    */
   @Override
   public Optional<SimpleLock> lock(LockConfiguration wanted) {
+    Once once = jobs.get(wanted.getName());
     try {
-      Lock hold = client.acquire(wanted.getName(), options.lockDelay(delay(wanted)));
-      return Optional.of(new JobLock(hold, wanted));
-    } catch (LockHeldException held) {
+      return Optional.of(once == null ? acquire(wanted) : begin(once, wanted));
+    } catch (LockHeldException | AlreadyDoneException | NotRepeatedException refused) {
       return Optional.empty();
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
       throw new LockException("interrupted before lock " + wanted.getName(), interrupted);
     }
+  }
+
+  private SimpleLock acquire(LockConfiguration wanted) throws InterruptedException {
+    Lock lock = client.acquire(wanted.getName(), options.lockDelay(delay(wanted)));
+    return new JobLock(lock, wanted);
+  }
+
+  private SimpleLock begin(Once once, LockConfiguration wanted) throws InterruptedException {
+    Instant began = wanted.getLockAtMostUntil().minus(wanted.getLockAtMostFor());
+    String tick = once.ticks.keyOf(began);
+    return new JobLock(client.begin(wanted.getName(), tick, once.options), wanted);
   }
 
   private static @Nullable Duration delay(LockConfiguration wanted) {
