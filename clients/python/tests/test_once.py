@@ -89,6 +89,15 @@ def test_work_of_threads_is_done_until_it_has_succeeded(threaded: sidekeeper.Cli
     assert state(sidecar, "mail", "order-8") == "SUCCEEDED"
 
 
+async def test_an_attempt_that_is_entered_is_finished_as_its_body_ends(client: aio.Client, sidecar: Sidecar) -> None:
+    async with await client.begin("mail", "succeeded") as attempt:
+        assert attempt.valid
+    with pytest.raises(NoDiskError):
+        async with await client.begin("mail", "failed"):
+            raise NoDiskError
+    assert [state(sidecar, "mail", key) for key in ("succeeded", "failed")] == ["SUCCEEDED", "FAILED"]
+
+
 async def test_an_interrupted_body_has_failed(client: aio.Client, threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
     with pytest.raises(KeyboardInterrupt), threaded.attempt("mail", "interrupted"):
         raise KeyboardInterrupt

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import grpc
@@ -358,8 +359,12 @@ class HeldStream(Held):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        await leave_body(self._give_up, strictly=kind is None)
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await leave_body(lambda: self._leave(error), strictly=kind is None)
+
+    async def _leave(self, _: BaseException | None) -> None:
+        """Ends it as its body has ended: with an error, or without one."""
+        await self._give_up()
 
 
 async def leave_body(give_up: Callable[[], Awaitable[None]], strictly: bool) -> None:
