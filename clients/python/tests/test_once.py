@@ -239,16 +239,45 @@ async def test_the_first_outcome_of_an_attempt_counts(client: aio.Client, sideca
         await client.begin("mail", "released")
 
 
-async def test_a_body_may_end_its_attempt_itself(client: aio.Client, threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
-    async with client.attempt("mail", "finished") as attempt:
-        await attempt.finish(Outcome.FAILED)
-    with threaded.attempt("mail", "released") as given_up:
-        given_up.release()
+async def test_a_success_is_recorded_after_a_body_has_released_its_attempt(
+    client: aio.Client, threaded: sidekeeper.Client, sidecar: Sidecar
+) -> None:
+    assert await client.once("mail", "asyncio", lambda attempt: attempt.release())
+    assert await asyncio.to_thread(threaded.once, "mail", "threads", lambda attempt: attempt.release())
+    assert [state(sidecar, "mail", key) for key in ("asyncio", "threads")] == ["SUCCEEDED"] * 2
+
+
+async def test_a_body_that_has_finished_its_attempt_keeps_that_outcome(
+    client: aio.Client, threaded: sidekeeper.Client, sidecar: Sidecar
+) -> None:
+    with pytest.raises(sidekeeper.AlreadyDoneError):
+        await client.once("mail", "failed", lambda attempt: attempt.finish(Outcome.FAILED))
+    with pytest.raises(sidekeeper.AlreadyDoneError):
+        await asyncio.to_thread(threaded.once, "mail", "thread", lambda attempt: attempt.finish(Outcome.FAILED))
     with pytest.raises(NoDiskError):
         async with client.attempt("mail", "succeeded") as attempt:
             await attempt.finish(Outcome.SUCCEEDED)
             raise NoDiskError
-    assert [state(sidecar, "mail", key) for key in ("finished", "released", "succeeded")] == ["FAILED", "LOST", "SUCCEEDED"]
+    with pytest.raises(NoDiskError):
+        async with client.attempt("mail", "released") as attempt:
+            await attempt.release()
+            raise NoDiskError
+    found = [state(sidecar, "mail", key) for key in ("failed", "thread", "succeeded", "released")]
+    assert found == ["FAILED", "FAILED", "SUCCEEDED", "LOST"]
+
+
+def test_no_outcome_is_taken_for_recorded_when_the_client_is_closed(sidecar: Sidecar) -> None:
+    with sidekeeper.Client(sidecar.address) as threaded:
+        released, finished = threaded.begin("mail", "released"), threaded.begin("mail", "finished")
+        released.release()
+        finished.finish(Outcome.SUCCEEDED)
+    finished.finish(Outcome.SUCCEEDED)
+    for attempt in (released, finished):
+        with pytest.raises(sidekeeper.ReleaseUnconfirmedError):
+            attempt.finish(Outcome.FAILED)
+    with pytest.raises(sidekeeper.ReleaseUnconfirmedError), released:
+        pass
+    released.release()
 
 
 async def test_an_attempt_is_superseded_by_the_next(client: aio.Client, threaded: sidekeeper.Client, sidecar: Sidecar) -> None:

@@ -47,6 +47,7 @@ class Attempt(OnLease):
         """The latest request to finish soon; None if there was none."""
         self._stub = stub
         self._options = options
+        self._recorded: Outcome | None = None
 
     async def _begin(self, attempt: _held.Attempt) -> Attempt:
         options = self._options
@@ -113,22 +114,29 @@ class Attempt(OnLease):
         try:
             request = once_pb2.FinishRequest(hold_id=self.hold_id, outcome=once_pb2.Outcome.Name(outcome), note=note)
             await _transport.call_idempotent(self._stub.Finish, request, also=(OutcomeUnknownError,))
-            recorded = True
+            recorded, self._recorded = True, outcome
         finally:
             await self._abandon()
             if self._own is not None:
                 await self._own._close_used(recorded)
+
+    def _raise_unless_recorded(self, outcome: Outcome) -> None:
+        """Does what finish would, without the loop of a client that is closed."""
+        if self._recorded is not outcome:
+            self._raise_outcome()
+            raise self._not_confirmed(_transport.closed())
 
     async def release(self) -> None:
         """Gives up the attempt, which counts as lost. Errors as of Lock.release. After finish it does nothing, and has its outcome."""
         await self._give_up()
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Ends the attempt as its body has ended: with an error, or without one. A body that has ended the attempt itself keeps it so."""
-        if self._giving_up is not None:
-            await self._give_up()
-        elif error is None:
+        """Ends the attempt as its body has ended: with an error, or without one. An error changes nothing after the body has ended the
+        attempt itself."""
+        if error is None:
             await self.finish(Outcome.SUCCEEDED)
+        elif self._giving_up is not None:
+            await self._give_up()
         elif not self.valid or _tells_of_loss(error):
             await self.release()  # nothing says how far the body has come
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import sys
 import threading
 import time
@@ -218,14 +219,17 @@ class _Held(Held):
     def _give_up(self) -> None:
         self._end(self._stream._give_up, goes_on=True)
 
-    def _end(self, end: Callable[[], Coroutine[Any, Any, None]], *, goes_on: bool = False) -> None:
+    def _end(
+        self, end: Callable[[], Coroutine[Any, Any, None]], *, goes_on: bool = False, closed: Callable[[], None] | None = None
+    ) -> None:
+        """Ends it. When the client is closed, `closed` says how it has ended; by default, as giving it up says."""
         self._stream._refuse_if_forked()
         try:
             self._loop.run(end(), goes_on=goes_on)
         except SidekeeperError:
             if not self._loop.closed:
                 raise
-            self._stream._raise_outcome()
+            (closed or self._stream._raise_outcome)()
 
     async def _undo(self) -> None:
         await self._stream._give_up()
@@ -481,14 +485,16 @@ class Attempt(_Stopping):
 
     def finish(self, outcome: Outcome, note: str = "") -> None:
         """Says how the attempt has ended, and gives up its lock; see aio.Attempt.finish."""
-        self._end(lambda: self._attempt.finish(outcome, note), goes_on=True)
+        closed = functools.partial(self._attempt._raise_unless_recorded, outcome)
+        self._end(lambda: self._attempt.finish(outcome, note), goes_on=True, closed=closed)
 
     def release(self) -> None:
         """Gives up the attempt, which counts as lost. Errors as of Lock.release. After finish it does nothing, and has its outcome."""
         self._give_up()
 
     def _leave_body(self, error: BaseException | None) -> None:
-        self._end(lambda: self._attempt._leave(error), goes_on=True)
+        closed = functools.partial(self._attempt._raise_unless_recorded, Outcome.SUCCEEDED) if error is None else None
+        self._end(lambda: self._attempt._leave(error), goes_on=True, closed=closed)
 
 
 S = TypeVar("S", bound=_Stopping)
