@@ -164,7 +164,7 @@ def _policy(skip: bool | None) -> once_pb2.Policy:
 
 
 def _tells_of_loss(error: BaseException | None) -> bool:
-    """Whether an error is a lost hold or guard, or was raised for one or while one was handled, also as one of a group."""
+    """Whether an error is a lost hold or guard, or has one as its cause or in its group. One that was only handled meanwhile does not count."""
     pending, seen = [error], set[int]()
     while pending:
         one = pending.pop()
@@ -173,7 +173,7 @@ def _tells_of_loss(error: BaseException | None) -> bool:
         if isinstance(one, LostError | GuardLostError):
             return True
         seen.add(id(one))
-        pending += (one.__cause__, None if one.__suppress_context__ else one.__context__)
+        pending.append(one.__cause__)
         pending += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
     return False
 
