@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -58,17 +59,62 @@ def test_a_function_whose_own_work_is_done_is_not_skipped(threaded: sidekeeper.C
     assert state(sidecar, "outer", "k") == "FAILED"
 
 
+async def coroutine(*_: object) -> None: ...
+
+
+def generator(*_: object) -> Iterator[int]:
+    yield 1
+
+
+async def both(*_: object) -> AsyncIterator[int]:
+    yield 1
+
+
+class Callee:
+    async def __call__(self, *_: object) -> None: ...
+
+
+HIDDEN: list[Callable[..., object]] = [lambda *_: coroutine(), lambda *_: generator(), lambda *_: both(), Callee()]
+"""Functions whose work runs after their calls, which they do not show."""
+
+
 def test_work_that_runs_after_its_call_is_refused(threaded: sidekeeper.Client) -> None:
-    async def coroutine() -> None: ...
-
-    def generator() -> Iterator[int]:
-        yield 1
-
-    async def both() -> AsyncIterator[int]:
-        yield 1
-
     for function in (coroutine, generator, both):
         with pytest.raises(TypeError):
             sidekeeper.done_once(threaded, "a", "b")(function)
     with pytest.raises(TypeError, match=r"use sidekeeper\.done_once"):
         aio.done_once(lambda: pytest.fail("it is not called"), "a", "b")(print)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_work_that_has_not_run_when_its_call_returns_has_failed(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
+    for number, function in enumerate([*HIDDEN, coroutine, generator, both]):
+        with pytest.raises(TypeError, match="has not run"):
+            threaded.once("once", str(number), function)
+        assert state(sidecar, "once", str(number)) == "FAILED"
+    for number, function in enumerate(HIDDEN):
+        with pytest.raises(TypeError, match="has not run"):
+            sidekeeper.done_once(threaded, "done", str(number))(function)()
+        assert state(sidecar, "done", str(number)) == "FAILED"
+
+
+async def test_with_asyncio_work_may_be_any_function_that_runs(client: aio.Client, sidecar: Sidecar) -> None:
+    ran: list[str] = []
+
+    async def note(attempt: aio.Attempt) -> None:
+        ran.append(attempt.key)
+
+    works: dict[str, Callable[[aio.Attempt], object]] = {
+        "coroutine": note,
+        "plain": lambda attempt: ran.append(attempt.key),
+        "partial": functools.partial(note),
+        "task": lambda attempt: asyncio.ensure_future(note(attempt)),
+    }
+    for key, work in works.items():
+        assert await client.once("mail", key, work)
+        assert state(sidecar, "mail", key) == "SUCCEEDED"
+    assert ran == list(works)
+    for key, unrun in {"generator": generator, "both": both}.items():
+        with pytest.raises(TypeError, match="has not run"):
+            await client.once("mail", key, unrun)
+        assert state(sidecar, "mail", key) == "FAILED"

@@ -189,7 +189,8 @@ def done_once(
     key: what is done once, such as the number of an order, or a function that makes it of the arguments of the call.
 
     A call whose work was done before does nothing and returns None. A call that raises has failed, and the next call with the key runs the
-    function again. A thread cannot be interrupted: a long function asks `current_attempt` whether its lock still stands.
+    function again. A call that returns a coroutine or a generator has failed, too, with TypeError: its work has not run. A thread cannot be
+    interrupted: a long function asks `current_attempt` whether its lock still stands.
     """
     check_options(_once.OnceOptions, {**options, "lease": None})
 
@@ -204,7 +205,7 @@ def done_once(
                     stack.enter_context(attempting(this.attempt(named(name, args, kwargs), named(key, args, kwargs), **options)))
                 except AlreadyDoneError:
                     return None
-                return function(*args, **kwargs)
+                return _once.ran(function(*args, **kwargs))
             raise AssertionError  # the attempt's end hides no error
 
         return call

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import traceback
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from sidekeeper import _guard, _held, _transport
 from sidekeeper._claim import notify
@@ -18,6 +19,8 @@ from sidekeeper._options import check
 from sidekeeper._types import CommonOnceOptions, Contender, Outcome, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
 from sidekeeper.once.v1 import once_pb2
+
+T = TypeVar("T")
 
 LONGEST_NOTE = 256
 """Bytes."""
@@ -164,7 +167,8 @@ def _policy(skip: bool | None) -> once_pb2.Policy:
 
 
 def _tells_of_loss(error: BaseException | None) -> bool:
-    """Whether an error is a lost hold or guard, or has one as its cause or in its group. One that was only handled meanwhile does not count."""
+    """Whether an error is a lost hold or guard, or has one as its cause or in its group. An error that was only handled before does not
+    count."""
     pending, seen = [error], set[int]()
     while pending:
         one = pending.pop()
@@ -176,6 +180,15 @@ def _tells_of_loss(error: BaseException | None) -> bool:
         pending.append(one.__cause__)
         pending += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
     return False
+
+
+def ran(result: T) -> T:
+    """What work has returned. Raises TypeError for a coroutine or a generator, whose work has not run."""
+    if not (inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()  # Python warns of one that nothing awaits
+    raise TypeError(f"the work has not run: its call has returned {result!r}")
 
 
 def note_of(error: BaseException) -> str:

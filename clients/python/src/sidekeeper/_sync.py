@@ -22,6 +22,7 @@ from sidekeeper._errors import AlreadyDoneError, ForkedError, LostError, Sidekee
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import entry_of, leads_again, loss_met
 from sidekeeper._locks import check_wanted
+from sidekeeper._once import ran
 from sidekeeper._options import RULES, check, check_by, check_options
 from sidekeeper._types import (
     CommonAllOptions,
@@ -953,7 +954,7 @@ class Client:
         Errors as of begin and of Attempt.finish.
 
         An attempt is lost and has not failed if its lock was lost by the time that the body raises, or if the body raises LostError or
-        GuardLostError, or another error for one of them. If a body has ended without an error, its success is recorded, even if the lock
+        GuardLostError, or an error from one of them. If a body has ended without an error, its success is recorded, even if the lock
         was lost. A body looks whether it may go on, and is guarded, as in lock.
         """
         check(name=name, key=key)
@@ -962,14 +963,16 @@ class Client:
 
     def once(self, name: str, key: str, work: Callable[[Attempt], object], **options: Unpack[OnceOptions]) -> bool:
         """Has work done once for a key, as the body of `attempt` is, and says whether it was done in this call. If it was done before, it
-        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again."""
+        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again.
+
+        Work that returns a coroutine or a generator has not run: the attempt has failed, with TypeError."""
         check(work=work)
         with ExitStack() as stack:
             try:
                 attempt = stack.enter_context(self.attempt(name, key, **options))
             except AlreadyDoneError:
                 return False
-            work(attempt)
+            ran(work(attempt))
         return True
 
     def get_lock(self, name: str) -> LockView:

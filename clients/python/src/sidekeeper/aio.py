@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Self, TypeVar, Unpack
@@ -235,23 +236,26 @@ class Client:
         raises. Errors as of begin and of Attempt.finish.
 
         The body is cancelled, and LostError raised, as soon as the lock is lost. Such an attempt is lost and has not failed; so is one
-        whose body raises LostError or GuardLostError, or another error for one of them. If a body has ended without an error, its success
+        whose body raises LostError or GuardLostError, or an error from one of them. If a body has ended without an error, its success
         is recorded, even if the lock was lost. What the body writes with this client is guarded by the attempt (see `Attempt.guard`).
         """
         check(name=name, key=key)
         check_options(OnceOptions, options)
         return WithAttempt(lambda: self.begin(name, key, **options), None)
 
-    async def once(self, name: str, key: str, work: Callable[[Attempt], Awaitable[object]], **options: Unpack[OnceOptions]) -> bool:
+    async def once(self, name: str, key: str, work: Callable[[Attempt], object], **options: Unpack[OnceOptions]) -> bool:
         """Has work done once for a key, as the body of `attempt` is, and says whether it was done in this call. If it was done before, it
-        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again."""
+        returns False. It does not promise that work runs exactly once: if this process dies within it, another caller begins it again.
+
+        What work returns is awaited if it can be. Work that returns a generator has not run: the attempt has failed, with TypeError."""
         check(work=work)
         async with AsyncExitStack() as stack:
             try:
                 attempt = await stack.enter_async_context(self.attempt(name, key, **options))
             except AlreadyDoneError:
                 return False
-            await work(attempt)
+            result = work(attempt)
+            _once.ran(await result if inspect.isawaitable(result) else result)
         return True
 
     async def get_lock(self, name: str) -> LockView:
