@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.exceptions import Ignore, Retry
 
 import sidekeeper
+from sidekeeper._errors import named
 from sidekeeper.celery import Single, current_attempt
 
-from conftest import PATIENT, Sidecar
+from conftest import PATIENT, Sidecar, record, state
 
 SHOP = """
 import fcntl, os, time
@@ -195,7 +197,27 @@ def test_another_worker_does_the_work_of_one_that_is_killed_once(workers: Worker
 @pytest.fixture
 def app(threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch) -> Celery:
     monkeypatch.setattr("sidekeeper.celery.client", lambda: threaded)
-    return Celery("here", set_as_current=False)
+    return Celery("here", broker="memory://", set_as_current=False)
+
+
+def deliver(task: Any, message: str, *args: object) -> Any:
+    """Runs a task as a worker does that got this message."""
+    task.push_request(id=message, args=args, kwargs={}, called_directly=False, is_eager=False, delivery_info={})
+    try:
+        return task(*args)
+    finally:
+        task.pop_request()
+
+
+def sent(app: Celery) -> list[str]:
+    """The messages that wait for a worker."""
+    found: list[str] = []
+    with app.connection_for_read() as connection, connection.SimpleQueue("celery") as queue, suppress(queue.Empty):
+        while True:
+            message = queue.get(block=False)
+            message.ack()
+            found.append(message.headers["id"])
+    return found
 
 
 def test_a_call_without_a_worker_is_done_once_too(app: Celery) -> None:
@@ -237,3 +259,64 @@ def test_a_task_that_was_superseded_fails_and_one_whose_outcome_is_unknown_does_
         pay("superseded")
     assert pay("held") == "held"
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["FAILED_PRECONDITION (LOCK_HELD)"]
+
+
+@pytest.mark.parametrize("taken", ["retry", "skip"])
+def test_a_message_whose_work_another_does_is_sent_again_and_only_what_is_done_is_dropped(
+    app: Celery, threaded: sidekeeper.Client, taken: str
+) -> None:
+    @app.task(base=Single, shared=False, lock="mail", once_key=lambda order: order, taken=taken)  # type: ignore[untyped-decorator]
+    def pay(order: str) -> str:
+        return order
+
+    for wait in (0, 0.01):
+        pay.wait = wait
+        with threaded.begin("mail", str(wait)):
+            with pytest.raises(Retry):
+                deliver(pay, "1", str(wait))
+            assert sent(app) == ["1"]
+        with pytest.raises(Ignore):
+            deliver(pay, "1", str(wait))
+        assert sent(app) == []
+
+
+@pytest.mark.parametrize("taken", ["retry", "skip"])
+def test_a_message_for_whose_key_there_is_no_room_is_sent_again(
+    app: Celery, threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    @app.task(base=Single, shared=False, lock="mail", once_key=True, taken=taken)  # type: ignore[untyped-decorator]
+    def mail() -> str:
+        return "sent"
+
+    def full(*_: object, **__: object) -> None:
+        raise named("TOO_MANY_KEYS", "the name has 10000 keys")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threaded, "attempt", full)
+        with pytest.raises(Retry):
+            deliver(mail, "1")
+        with pytest.raises(sidekeeper.TooManyKeysError):
+            mail()
+    assert sent(app) == ["1"]
+    assert deliver(mail, "1") == "sent"
+
+
+def test_the_record_of_a_message_stands_for_a_day_unless_the_task_says_otherwise(app: Celery, sidecar: Sidecar) -> None:
+    for name, key, options, keep in (("a", True, {}, 24), ("b", True, {"keep": 3600}, 1), ("c", lambda: "1", {}, 7 * 24)):
+
+        @app.task(name=name, base=Single, shared=False, once_key=key, once_options=options)  # type: ignore[untyped-decorator]
+        def mail() -> None: ...
+
+        deliver(mail, "1")
+        assert record(sidecar, f"celery/{name}", "1").keep.seconds == keep * 3600
+
+
+def test_a_task_that_retries_has_failed(app: Celery, sidecar: Sidecar) -> None:
+    @app.task(base=Single, shared=False, lock="mail", once_key=True, bind=True)  # type: ignore[untyped-decorator]
+    def pay(self: Any) -> None:
+        raise self.retry(countdown=0)
+
+    with pytest.raises(Retry):
+        deliver(pay, "1")
+    assert state(sidecar, "mail", "1") == "FAILED"
+    assert sent(app) == ["1"]

@@ -16,13 +16,15 @@ from celery.exceptions import Ignore, Retry
 
 from sidekeeper import _fork, _transport
 from sidekeeper._claim import log
-from sidekeeper._errors import AlreadyDoneError, SidekeeperError, SupersededError
+from sidekeeper._errors import AlreadyDoneError, SidekeeperError, SupersededError, TooManyKeysError
 from sidekeeper._locked import TAKEN, attempting, current_attempt, current_lock, holding, named
 from sidekeeper._sync import Client, OnceOptions
 
 __all__ = ["Single", "client", "current_attempt", "current_lock"]
 
 FEWEST_ATTEMPTS, MOST_ATTEMPTS = 3, 1000
+KEEP_OF_MESSAGES = 24 * 3600.0
+"""Seconds for which the record of a message stands, unless the task says otherwise. A name has room for 10,000 keys."""
 
 _clients: dict[_fork.Process, Client] = {}
 _making = threading.Lock()
@@ -54,13 +56,15 @@ class Single(Task):  # type: ignore[misc]
     name of the work."""
     once_key: Callable[..., str] | Literal[True] | None = None
     """A function that makes of the task's arguments the key for which it is done once; True, the task's id: a message is worked off once,
-    however often it is delivered. None, there is no key."""
+    however often it is delivered. None, there is no key. A task that has more than 10,000 keys with records is sent again until there is
+    room."""
     once_options: OnceOptions = OnceOptions()
-    """More of how it is done once. Without `max_attempts`, the key has one attempt more than the task's `max_retries`, and at least 3."""
+    """More of how it is done once. Without `max_attempts`, the key has one attempt more than the task's `max_retries`, and at least 3.
+    Without `keep`, a record stands for a week, and for a day if `once_key` is True."""
     taken: Literal["retry", "skip"] = "retry"
     """What a task does whose lock is taken: it is sent again, to run `retry_after` seconds later, for as often as it takes and without
     counting as one of its `max_retries`; or it is dropped. With "retry", it is also sent again while the sidecar or the
-    ensemble is away."""
+    ensemble is away. With `once_key` it is sent again in any case: only a task that is done is dropped."""
     retry_after: float = 10
     """Seconds until a task whose lock was taken is tried again."""
     wait: float | None = 0
@@ -92,7 +96,10 @@ class Single(Task):  # type: ignore[misc]
         key = named(chosen, args, kwargs) if callable(chosen) else self.request.id or str(uuid4())
         attempts = MOST_ATTEMPTS if self.max_retries is None else self.max_retries + 1
         attempts = min(max(attempts, FEWEST_ATTEMPTS), MOST_ATTEMPTS)
-        options: OnceOptions = {"max_attempts": attempts, **self.once_options, "wait": self.wait, "owner": owner}
+        options: OnceOptions = {"max_attempts": attempts}
+        if chosen is True:
+            options["keep"] = KEEP_OF_MESSAGES
+        options = {**options, **self.once_options, "wait": self.wait, "owner": owner}
         return attempting(client().attempt(name, key, **options))
 
     def _done_before(self, error: AlreadyDoneError) -> None:
@@ -109,10 +116,11 @@ class Single(Task):  # type: ignore[misc]
 
     def _not_granted(self, error: SidekeeperError) -> NoReturn:
         taken, in_worker = isinstance(error, TAKEN), self._in_worker()
-        if in_worker and taken and self.taken == "skip":
+        sends_again = self.taken == "retry" or type(self).once_key is not None  # whose work may be left undone by the one that has the lock
+        if in_worker and taken and not sends_again:
             raise Ignore from error
-        not_begun = taken or _transport.is_transient(error) or _transport.was_lost(error)
-        if in_worker and self.taken == "retry" and not_begun:
+        not_begun = taken or isinstance(error, TooManyKeysError) or _transport.is_transient(error) or _transport.was_lost(error)
+        if in_worker and sends_again and not_begun:
             self._send_again(error)
         raise error
 
