@@ -311,6 +311,20 @@ def test_the_record_of_a_message_stands_for_a_day_unless_the_task_says_otherwise
         assert record(sidecar, f"celery/{name}", "1").keep.seconds == keep * 3600
 
 
+def test_a_task_that_replaces_itself_is_done(app: Celery, sidecar: Sidecar) -> None:
+    @app.task(base=Single, shared=False, lock="mail", once_key=lambda order: order, bind=True)  # type: ignore[untyped-decorator]
+    def pay(self: Any, order: str) -> None:
+        self.replace(app.signature("other"))
+
+    with pytest.raises(Ignore):
+        deliver(pay, "1", "7")
+    assert state(sidecar, "mail", "7") == "SUCCEEDED"
+    assert sent(app) == ["1"]
+    with pytest.raises(Ignore):
+        deliver(pay, "1", "7")
+    assert sent(app) == []
+
+
 def test_a_task_that_retries_has_failed(app: Celery, sidecar: Sidecar) -> None:
     @app.task(base=Single, shared=False, lock="mail", once_key=True, bind=True)  # type: ignore[untyped-decorator]
     def pay(self: Any) -> None:
@@ -320,3 +334,21 @@ def test_a_task_that_retries_has_failed(app: Celery, sidecar: Sidecar) -> None:
         deliver(pay, "1")
     assert state(sidecar, "mail", "1") == "FAILED"
     assert sent(app) == ["1"]
+
+
+def test_a_task_that_has_not_run_or_says_so_itself_fails(app: Celery, sidecar: Sidecar) -> None:
+    @app.task(base=Single, shared=False, lock="mail", once_key=True)  # type: ignore[untyped-decorator]
+    async def coroutine() -> None: ...
+
+    @app.task(base=Single, shared=False, lock="mail", once_key=True)  # type: ignore[untyped-decorator]
+    def generator() -> Iterator[int]:
+        yield 1
+
+    @app.task(base=Single, shared=False, lock="mail", once_key=True)  # type: ignore[untyped-decorator]
+    def told() -> None:
+        current_attempt().finish(sidekeeper.Outcome.FAILED)
+
+    for number, task, error in ((1, coroutine, TypeError), (2, generator, TypeError), (3, told, sidekeeper.AlreadyDoneError)):
+        with pytest.raises(error):
+            deliver(task, str(number))
+        assert state(sidecar, "mail", str(number)) == "FAILED"

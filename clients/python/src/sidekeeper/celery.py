@@ -14,7 +14,7 @@ from uuid import uuid4
 from celery import Task
 from celery.exceptions import Ignore, Retry
 
-from sidekeeper import _fork, _transport
+from sidekeeper import _fork, _once, _transport
 from sidekeeper._claim import log
 from sidekeeper._errors import AlreadyDoneError, SidekeeperError, SupersededError, TooManyKeysError
 from sidekeeper._locked import TAKEN, attempting, current_attempt, current_lock, holding, named
@@ -47,7 +47,10 @@ class Single(Task):  # type: ignore[misc]
     is taken. A task whose release is not confirmed has succeeded, since nothing may run it again for that: it is logged.
 
     With `once_key` the task is done once for each key. A message that comes again is acknowledged and does not run. Tasks with different
-    keys run at the same time, and a long task asks `current_attempt` in place of `current_lock`.
+    keys run at the same time, and a long task asks `current_attempt` in place of `current_lock`. A task that replaces itself is done. A
+    task that finishes its attempt as FAILED and then returns raises AlreadyDoneError.
+
+    A task whose `run` returns a coroutine or a generator has not run: it raises TypeError.
     """
 
     abstract = True
@@ -81,11 +84,16 @@ class Single(Task):  # type: ignore[misc]
                     return None
                 except SidekeeperError as error:
                     self._not_granted(error)
-                done.append(self.run(*args, **kwargs))
+                try:
+                    done.append(_once.ran(self.run(*args, **kwargs)))
+                except Ignore as error:  # as from `replace`: another message goes on with it
+                    done.append(error)
         except SidekeeperError as error:
-            if not done or isinstance(error, SupersededError):
-                raise  # it is the task's own, or another attempt has begun
+            if not done or isinstance(error, SupersededError | AlreadyDoneError):
+                raise  # it is the task's own, or another outcome counts
             log.warning("%s", error)
+        if isinstance(done[0], Ignore):
+            raise done[0]
         return done[0]
 
     def _held_by(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
