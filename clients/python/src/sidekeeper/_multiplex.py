@@ -100,10 +100,11 @@ class Multiplex:
         return kind, content
 
     async def _find_out_why(self, error: SidekeeperError) -> None:
-        """Raises why the stream has ended if gRPC does not say it, since something was sent in that moment."""
+        """Raises why the stream has ended if gRPC does not say it, since something was sent in that moment. A sidecar that knows the lease has not
+        ended it: then the stream has broken, as when its process ends, which may be between the two."""
         self.alive = bool(self._lease_id)
         await self._ask(WHY_TIMEOUT)
-        raise error
+        raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, error.message) from None
 
     def outlives(self, lease_id: str, valid_for: Callable[[], float]) -> None:
         """Says that the lease outlives the sidecar's process: another stream comes back to it."""
