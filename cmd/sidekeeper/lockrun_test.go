@@ -293,9 +293,23 @@ func TestAServerThatDoesNotSpeakIsToldInPlainWords(t *testing.T) {
 		}
 	}()
 	address := mute.Addr().String()
-	_, said, code := output(t, "lock", "run", "orders", "--address", address, "--", "true")
+	_, said, code := output(t, "lock", "run", "orders", "--try", "--address", address, "--", "true")
 	want := "sidekeeper: lock orders: cannot reach the sidecar at " + address + ": what listens there does not answer as a gRPC server does\n"
 	if code != exit.Unreachable || said != want {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+func TestLockRunWaitsForASidecarThatIsAway(t *testing.T) {
+	t.Parallel()
+	away := filepath.Join(t.TempDir(), "s")
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
+	go func() {
+		time.Sleep(2 * time.Second) //nolint:forbidigo // for so long it is away
+		_ = os.Symlink(strings.TrimPrefix(sidecar.Address(), "unix://"), away)
+	}()
+	_, said, code := output(t, "lock", "run", "orders", "--wait", "1m", "--address", "unix://"+away, "--", "true")
+	if code != 0 || !strings.HasPrefix(said, "sidekeeper: waiting for the sidecar: lock orders: ") || strings.Count(said, "\n") != 1 {
 		t.Errorf("exit %d, %q", code, said)
 	}
 }
