@@ -29,18 +29,23 @@ func (s *scene) holdings(target string, keepalive *durationpb.Duration) map[stri
 	stream, err := leasev1.NewLeaseServiceClient(connection).Multiplex(ctx)
 	s.must(err)
 	s.must(stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{Keepalive: keepalive}}}))
+	locks, semaphores := lockv1.NewLockServiceClient(connection), semaphorev1.NewSemaphoreServiceClient(connection)
+	elections, barriers := electionv1.NewElectionServiceClient(connection), barrierv1.NewBarrierServiceClient(connection)
+	once, groups := oncev1.NewOnceServiceClient(connection), membershipv1.NewMembershipServiceClient(connection)
+	queues, agreements := queuev1.NewQueueServiceClient(connection), agreementv1.NewAgreementServiceClient(connection)
 	return map[string]func() string{
-		"lock":       kindsOf(lockv1.NewLockServiceClient(connection).Acquire(ctx, &lockv1.AcquireRequest{Name: "orders", Keepalive: keepalive})),
-		"locks":      kindsOf(lockv1.NewLockServiceClient(connection).AcquireAll(ctx, &lockv1.AcquireAllRequest{Locks: wanted, Keepalive: keepalive})),
-		"permits":    kindsOf(semaphorev1.NewSemaphoreServiceClient(connection).Acquire(ctx, &semaphorev1.AcquireRequest{Name: "calls", Keepalive: keepalive})),
-		"leadership": kindsOf(electionv1.NewElectionServiceClient(connection).Campaign(ctx, &electionv1.CampaignRequest{Name: "jobs", Candidate: "a", Keepalive: keepalive})),
-		"entry":      kindsOf(barrierv1.NewBarrierServiceClient(connection).Enter(ctx, &barrierv1.EnterRequest{Name: "start", Size: 1, Keepalive: keepalive})),
-		"barrier":    kindsOf(barrierv1.NewBarrierServiceClient(connection).Wait(ctx, &barrierv1.WaitRequest{Name: "gate", Keepalive: keepalive})),
-		"attempt":    kindsOf(oncev1.NewOnceServiceClient(connection).Begin(ctx, &oncev1.BeginRequest{Name: "report", Key: "today", Keepalive: keepalive})),
-		"member":     kindsOf(membershipv1.NewMembershipServiceClient(connection).Join(ctx, &membershipv1.JoinRequest{Group: "shop", Member: "a", Keepalive: keepalive})),
-		"item":       kindsOf(queuev1.NewQueueServiceClient(connection).Take(ctx, &queuev1.TakeRequest{Name: "mail", Keepalive: keepalive})),
-		"vote": kindsOf(s.agreements.Vote(ctx, &agreementv1.VoteRequest{
-			Name: "transfers", Agreement: agreement, Participant: "shop", Keepalive: keepalive})),
+		"lock":       kindsOf(locks.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders", Keepalive: keepalive})),
+		"locks":      kindsOf(locks.AcquireAll(ctx, &lockv1.AcquireAllRequest{Locks: wanted, Keepalive: keepalive})),
+		"permits":    kindsOf(semaphores.Acquire(ctx, &semaphorev1.AcquireRequest{Name: "calls", Keepalive: keepalive})),
+		"leadership": kindsOf(elections.Campaign(ctx, &electionv1.CampaignRequest{Name: "jobs", Candidate: "a", Keepalive: keepalive})),
+		"entry":      kindsOf(barriers.Enter(ctx, &barrierv1.EnterRequest{Name: "start", Size: 1, Keepalive: keepalive})),
+		"barrier":    kindsOf(barriers.Wait(ctx, &barrierv1.WaitRequest{Name: "gate", Keepalive: keepalive})),
+		"attempt":    kindsOf(once.Begin(ctx, &oncev1.BeginRequest{Name: "report", Key: "today", Keepalive: keepalive})),
+		"member":     kindsOf(groups.Join(ctx, &membershipv1.JoinRequest{Group: "shop", Member: "a", Keepalive: keepalive})),
+		"item":       kindsOf(queues.Take(ctx, &queuev1.TakeRequest{Name: "mail", Keepalive: keepalive})),
+		"vote": kindsOf(agreements.Vote(ctx, &agreementv1.VoteRequest{
+			Name: "transfers", Agreement: agreement, Participant: "shop", Keepalive: keepalive,
+		})),
 		"lease":            kindsOf(leasev1.NewLeaseServiceClient(connection).Open(ctx, &leasev1.OpenRequest{Keepalive: keepalive})),
 		"a lease's stream": kindsOf(stream, nil),
 	}
@@ -90,7 +95,8 @@ func TestAnAgreementsDecisionFollowsKeepalives(t *testing.T) {
 	virtually(t, func(t *testing.T, s *scene) {
 		agreement := s.begun(s.callers, "shop")
 		next := kindsOf(s.agreements.Await(s.context(), &agreementv1.AwaitRequest{
-			Name: "transfers", Agreement: agreement, Keepalive: lasting(time.Second)}))
+			Name: "transfers", Agreement: agreement, Keepalive: lasting(time.Second),
+		}))
 		same(t, "first", next()+" "+next(), "keepalive keepalive")
 		_, err := s.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: agreement})
 		s.must(err)

@@ -68,18 +68,13 @@ type started struct {
 func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]) error {
 	began := time.Now()
 	first, err := run(stream.Recv).wait() // not on this goroutine's stack, which would have to be of 16 KiB for it, and not of 8
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		return invalid("open", "", "the first message")
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case first.GetOpen() == nil && first.GetResume() == nil:
-		return invalid("request", "", "open or resume in the first message")
 	}
-	every, err := parseKeepalive(first.GetOpen())
-	if resume := first.GetResume(); resume != nil {
-		every, err = parseKeepalive(resume)
-	}
+	every, err := parseFirst(first)
 	if err != nil {
 		return err
 	}
@@ -116,6 +111,17 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 		asked <- m.read()
 	}()
 	return kept.keep(m.ctx)
+}
+
+// parseFirst says how often the stream sends something, nil if its caller does not ask for that.
+func parseFirst(first *leasev1.MultiplexRequest) (every *time.Duration, _ error) {
+	switch of := first.GetRequest().(type) {
+	case *leasev1.MultiplexRequest_Open:
+		return parseKeepalive(of.Open)
+	case *leasev1.MultiplexRequest_Resume:
+		return parseKeepalive(of.Resume)
+	}
+	return nil, invalid("request", "", "open or resume in the first message")
 }
 
 // open begins the lease, which may be resumed once it is in the journal.

@@ -192,7 +192,8 @@ func (p *Proxy) start() bool {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	command := exec.Command(program, append(p.kind.flags[:len(p.kind.flags):len(p.kind.flags)], path)...)
+	command := exec.Command(program, //nolint:gosec // nginx or Envoy
+		append(p.kind.flags[:len(p.kind.flags):len(p.kind.flags)], path)...)
 	command.Stdout, command.Stderr = log, log
 	if p.process, err = p.nursery.Start(command, log); err != nil {
 		p.t.Fatal(err)
