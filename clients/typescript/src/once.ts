@@ -187,15 +187,16 @@ export class Attempt extends Leased<BeginRequest, Event, "begun"> {
   }
 
   /**
-   * Ends the attempt as its body has ended: with an error, or without one. A body that has ended the attempt itself keeps it so.
+   * Ends the attempt as its body has ended: with an error, or without one. An error changes nothing after the body has ended the attempt
+   * itself.
    *
    * @internal
    */
   async leave(failed?: { readonly error: unknown }): Promise<void> {
-    if (this.isGivenUp) {
-      await this.giveUp();
-    } else if (failed === undefined) {
+    if (failed === undefined) {
       await this.finish("succeeded");
+    } else if (this.isGivenUp) {
+      await this.giveUp();
     } else if (!this.valid || tellsOfLoss(failed.error)) {
       await this.release(); // nothing says how far the body has come
     } else {

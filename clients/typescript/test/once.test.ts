@@ -10,6 +10,7 @@ import { sleep } from "../src/clock.js";
 import { OnceServiceService, type Record, State } from "../src/gen/sidekeeper/once/v1/once.js";
 import {
   AlreadyDoneError,
+  type Attempt,
   Client,
   LockBrokenError,
   LockHeldError,
@@ -202,17 +203,30 @@ void test("an attempt that is left without an outcome is lost", async (t) => {
   assert.equal(await stateOf("mail", "k"), "LOST");
 });
 
-void test("work may end its attempt itself", async (t) => {
+void test("a success is recorded after work has released its attempt", async (t) => {
   const { client, stateOf } = await open(t);
-  assert.equal(await client.once("mail", "finished", {}, async (attempt) => attempt.finish("failed")), true);
-  assert.equal(await client.once("mail", "released", {}, async (attempt) => attempt.release()), true);
-  const failing = client.once("mail", "succeeded", {}, async (attempt) => {
-    await attempt.finish("succeeded");
-    fail();
-  });
-  await assert.rejects(failing, noDisk);
-  const states = await Promise.all(["finished", "released", "succeeded"].map(async (key) => stateOf("mail", key)));
-  assert.deepEqual(states, ["FAILED", "LOST", "SUCCEEDED"]);
+  assert.equal(await client.once("mail", "k", {}, async (attempt) => attempt.release()), true);
+  assert.equal(await stateOf("mail", "k"), "SUCCEEDED");
+});
+
+void test("work that has finished its attempt keeps that outcome", async (t) => {
+  const { client, stateOf } = await open(t);
+  await assert.rejects(
+    client.once("mail", "failed", {}, async (attempt) => attempt.finish("failed")),
+    AlreadyDoneError,
+  );
+  for (const [key, end] of [
+    ["succeeded", async (attempt: Attempt) => attempt.finish("succeeded")],
+    ["released", async (attempt: Attempt) => attempt.release()],
+  ] as const) {
+    const failing = client.once("mail", key, {}, async (attempt) => {
+      await end(attempt);
+      fail();
+    });
+    await assert.rejects(failing, noDisk);
+  }
+  const states = await Promise.all(["failed", "succeeded", "released"].map(async (key) => stateOf("mail", key)));
+  assert.deepEqual(states, ["FAILED", "SUCCEEDED", "LOST"]);
 });
 
 void test("an attempt is superseded by the next", async (t) => {
