@@ -97,6 +97,16 @@ export class Claim {
     }
   }
 
+  /** Logs why it could not be given up after its body had failed. For the caller it is over all the same. */
+  logFailure(error: unknown): void {
+    const told = `${this.what} could not be given up as its body has ended`;
+    if (error instanceof LostError) {
+      this.logger?.debug(told, error);
+    } else {
+      this.logger?.error(told, error);
+    }
+  }
+
   /** Ends it as soon as the other claim ends, before the other one's stream does. */
   dependsOn(other: Claim): void {
     other.dependents.add(this);

@@ -286,7 +286,7 @@ async function runAndRelease<T>(held: Holding, signal: AbortSignal, body: () => 
     result = await body();
   } catch (error) {
     const failure = held.lossIn?.(error) ?? failureOf(error, signal);
-    await (held.leave?.({ error: failure }) ?? held.release()).catch(() => undefined); // it is over for the caller all the same
+    await (held.leave?.({ error: failure }) ?? held.release()).catch((late: unknown) => held.claim.logFailure(late));
     throw failure;
   }
   try {

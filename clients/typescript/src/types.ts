@@ -10,9 +10,9 @@ import { OnConflict as WireOnConflict, type View as WireGroup } from "./gen/side
 
 /** Where a client logs what it does in the background, such as `console` or the logger of most libraries. */
 export interface Logger {
-  /** A check of validity failed. What is not confirmed in time ends. */
+  /** A check of validity failed: what is not confirmed in time ends. Or what a body held was lost, and the body has failed. */
   debug(message: string, error: unknown): void;
-  /** A callback has thrown. */
+  /** A callback has thrown. Or a body has failed, and what it held could not be given up, or its attempt not be recorded as failed. */
   error(message: string, error: unknown): void;
 }
 

@@ -229,6 +229,35 @@ void test("work that has finished its attempt keeps that outcome", async (t) => 
   assert.deepEqual(states, ["FAILED", "SUCCEEDED", "LOST"]);
 });
 
+void test("a failure that cannot be recorded is logged", async (t) => {
+  const { sidecar } = await open(t);
+  const [debugged, logged]: [unknown[], unknown[]] = [[], []];
+  const logger = {
+    debug: (_: string, error: unknown) => void debugged.push(error),
+    error: (_: string, error: unknown) => void logged.push(error),
+  };
+  const client = new Client({ address: sidecar.address, logger });
+  t.after(() => client.close());
+  const lost = client.once("mail", "lost", {}, async (attempt) => {
+    await sidecar.expire("mail/lost");
+    await attempt.ended;
+    fail();
+  });
+  await assert.rejects(lost, noDisk);
+  assert.ok(debugged.some((error) => error instanceof LostError));
+  assert.equal(logged.length, 0);
+  const frozen = client.once("mail", "frozen", {}, () => {
+    sidecar.send("SIGSTOP");
+    fail();
+  });
+  await assert.rejects(frozen, noDisk);
+  sidecar.send("SIGCONT");
+  assert.deepEqual(
+    logged.map((error) => error instanceof SidekeeperError),
+    [true],
+  );
+});
+
 void test("an attempt is superseded by the next", async (t) => {
   const { client, other, sidecar, stateOf } = await open(t);
   const superseded = client.once("mail", "k", {}, async (first) => {
