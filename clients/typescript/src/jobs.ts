@@ -23,7 +23,10 @@ export type Job = (signal: AbortSignal) => Promise<void> | void;
  */
 export type Tick = (due?: unknown) => Promise<boolean>;
 
-/** What makes the key of a tick: its minute, hour or day in UTC, or a function of when the tick was due. */
+/**
+ * What makes the key of a tick: its minute, hour or day in UTC, or a function of when the tick was due. A timer of another time zone may have two
+ * ticks on one day in UTC when its clocks change: use a function that returns the day there.
+ */
 export type TickKey = "minute" | "hour" | "day" | ((due: Date) => string);
 
 /** How much of a time in UTC makes each key. */
@@ -38,8 +41,8 @@ export interface JobsOptions {
   readonly owner?: string;
   /**
    * Is called with what a job has thrown, with LostError, with ReleaseUnconfirmedError, whose job was run, and with the SidekeeperError of a
-   * tick that could not ask for the lock; by default
-   * `console.error` is. What it throws, the tick rejects with; otherwise none does.
+   * tick that could not ask for the lock, or whose job was run and its success not recorded; by default `console.error` is. What it throws,
+   * the tick rejects with; otherwise none does.
    */
   readonly onError?: (error: unknown, name: string) => void;
 }
@@ -105,7 +108,8 @@ export class Jobs implements AsyncDisposable {
    * Returns a function that runs the job once for each tick in the whole fleet, whatever the clocks and however quick the job. The processes
    * wait for the one that runs it, without a limit unless the options have a `wait`. If it has succeeded, they skip the tick. If it has
    * failed or was lost, the next one runs the job again, up to three times in all unless the options say otherwise. What the job writes with the
-   * client is guarded by its attempt. A tick whose job may not be run again is reported with NotRepeatedError.
+   * client is guarded by its attempt. A tick whose job may not be run again is reported with NotRepeatedError. A tick whose job has run settles
+   * with true. If its success could not be recorded, the error is reported, too: another process may run the job again.
    */
   once(name: string, key: TickKey, options: TickOptions, job: Job): Tick {
     checkArguments({ name, job });
@@ -113,7 +117,7 @@ export class Jobs implements AsyncDisposable {
     if (typeof key !== "function") {
       oneOf(KEY_LENGTHS)("key", key);
     }
-    return this.tick(name, async (due) => this.runOnce(name, keyOf(key, timeOf(due)), options, job));
+    return this.tick(name, async (due, ran) => this.runOnce(name, keyOf(key, timeOf(due)), options, job, ran));
   }
 
   /**
@@ -142,20 +146,24 @@ export class Jobs implements AsyncDisposable {
     await this.close();
   }
 
-  private tick(name: string, run: Tick): Tick {
+  /** `run` calls `ran` when the job has ended without an error, if that counts whatever comes after it. */
+  private tick(name: string, run: (due: unknown, ran: () => void) => Promise<boolean>): Tick {
     let busy = false;
     return async (due) => {
       if (busy || this.closing.signal.aborted) {
         return false;
       }
       busy = true;
-      const running = run(due);
+      const done = { hasRun: false };
+      const running = run(due, () => {
+        done.hasRun = true;
+      });
       this.running.add(running);
       try {
         return await running;
       } catch (error) {
         this.onError(error, name);
-        return error instanceof ReleaseUnconfirmedError && error.result === true;
+        return done.hasRun || (error instanceof ReleaseUnconfirmedError && error.result === true);
       } finally {
         this.running.delete(running);
         busy = false;
@@ -196,10 +204,13 @@ export class Jobs implements AsyncDisposable {
     }
   }
 
-  private async runOnce(name: string, key: string, options: TickOptions, job: Job): Promise<boolean> {
+  private async runOnce(name: string, key: string, options: TickOptions, job: Job, ran: () => void): Promise<boolean> {
     const attempt = await this.begin(name, key, options);
     if (attempt !== undefined) {
-      await runHolding(attempt, { signal: this.stopping.signal }, async (_, signal) => job(signal));
+      await runHolding(attempt, { signal: this.stopping.signal }, async (_, signal) => {
+        await job(signal);
+        ran();
+      });
     }
     return attempt !== undefined;
   }

@@ -14,6 +14,7 @@ import {
   LostError,
   NotRepeatedError,
   SidekeeperError,
+  SupersededError,
 } from "../src/index.js";
 import { type Sidecar, startSidecar } from "../src/testing.js";
 import { PATIENT, program, until } from "./sidecar.js";
@@ -382,4 +383,36 @@ void test("a job that is done once is told that its lock is lost, and at shutdow
   assert.equal(await again.once("others", "day", { skipLost: true }, () => undefined)(due), true); // it had failed
   assert.equal(await again.once("reports", "day", { skipLost: true }, () => undefined)(due), false); // it was lost
   assert.ok(fleet.errors.at(-1) instanceof NotRepeatedError);
+});
+
+void test("a job that has run has run even if its success cannot be recorded", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { jobs } = fleet.process("a");
+  const { client } = fleet.process("b");
+  const tick = jobs.once("reports", "day", {}, async (signal) => {
+    await fleet.sidecar.expireLock("reports");
+    await aborted(signal);
+    await (await client.begin("reports", "2026-11-29", { perName: true })).release();
+  });
+  assert.equal(await tick(new Date("2026-11-29T03:00:00Z")), true);
+  assert.ok(fleet.errors[0] instanceof SupersededError);
+  assert.equal(fleet.errors.length, 1);
+});
+
+void test("a key by a function is that of the day where the job is planned", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { jobs } = fleet.process("a");
+  let runs = 0;
+  const dayIn = (timeZone: string) => (due: Date) => due.toLocaleDateString("sv", { timeZone });
+  const job = (): void => {
+    runs++;
+  };
+  const [there, utc] = [jobs.once("there", dayIn("Europe/Berlin"), {}, job), jobs.once("utc", "day", {}, job)];
+  const due = ["2026-03-29T00:00:00Z", "2026-03-29T23:00:00Z"].map((at) => new Date(at)); // each at 01:00 in Berlin
+  const ran = [];
+  for (const at of due) {
+    ran.push(await there(at), await utc(at));
+  }
+  assert.deepEqual(ran, [true, true, true, false]);
+  assert.equal(runs, 3);
 });
