@@ -282,7 +282,7 @@ public final class Attempt extends Excluding<BeginRequest, BeginResponse> {
 
   /** Records that work has failed. If it may have failed for its lock, the attempt is lost. */
   void failed(Throwable failure) {
-    if (whyOver() != null || isLoss(failure)) {
+    if (error().isPresent() || whyOver() != null || isLoss(failure)) {
       release();
       return;
     }

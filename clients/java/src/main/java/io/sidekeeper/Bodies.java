@@ -69,6 +69,7 @@ final class Bodies {
       RuntimeException stopped = interruption.finish(failure instanceof InterruptedException);
       guard.end();
       lock.learn(failure);
+      lock.validFor(); // which ends it when its time is over
       // A body may have seen that its lock is lost before it was interrupted.
       RuntimeException known = stopped == null ? lock.whyOver() : stopped;
       quietly(() -> end.accept(failure));

@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -44,6 +45,7 @@ class OnceTest {
 
   @AfterEach
   void disconnect() {
+    Clock.count(null);
     client.close();
     sidecar.close();
   }
@@ -143,6 +145,25 @@ class OnceTest {
                     }));
     assertInstanceOf(LockLostException.class, failed.getSuppressed()[0]);
     assertRecorded("LOST 1");
+  }
+
+  @Test
+  void workThatFailsWhenItsValidityHasRunOutUnseenIsLost() {
+    AtomicLong slept = new AtomicLong();
+    Clock.count(
+        () -> {
+          Clock.Instant instant = Clock.ofSystem().read();
+          return new Clock.Instant(instant.shown() + slept.get(), instant.behind());
+        });
+    OnceBody<IOException> work =
+        attempt -> {
+          slept.set(TimeUnit.HOURS.toNanos(1));
+          throw new IOException("mine");
+        };
+    IOException failed =
+        assertThrows(IOException.class, () -> client.once("mail", "7", OPTIONS, work));
+    assertInstanceOf(LockLostException.class, failed.getSuppressed()[0]);
+    Sidecar.until("it is lost", () -> sidecar.recorded("mail", "7").equals("LOST 1"));
   }
 
   @Test
