@@ -18,6 +18,7 @@ import io.sidekeeper.once.v1.Per;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -280,26 +281,35 @@ public final class Attempt extends Excluding<BeginRequest, BeginResponse> {
             });
   }
 
-  /** Records that work has failed. If it may have failed for its lock, the attempt is lost. */
+  /**
+   * Records that work has failed. If it may have failed for its lock, the attempt is lost, even if
+   * only the clock says that. What keeps the failure from being recorded goes with it.
+   */
   void failed(Throwable failure) {
     if (error().isPresent() || whyOver() != null || isLoss(failure)) {
       release();
       return;
     }
     try {
-      finish(Outcome.FAILED, noteOf(failure.toString()));
-    } catch (SidekeeperException unrecorded) {
+      finish(Outcome.FAILED, noteOf(textOf(failure)));
+    } catch (RuntimeException | Error unrecorded) {
       failure.addSuppressed(unrecorded);
+      release(); // which does nothing if finish has ended it
     }
   }
 
   private static boolean isLoss(Throwable failure) {
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof LostException || cause instanceof GuardLostException) {
-        return true;
-      }
+    return Bodies.causes(failure).stream()
+        .anyMatch(cause -> cause instanceof LostException || cause instanceof GuardLostException);
+  }
+
+  /** What a failure says of itself: its class is the caller's, and may throw. */
+  private static String textOf(Throwable failure) {
+    try {
+      return Objects.requireNonNull(failure.toString());
+    } catch (RuntimeException | Error untold) {
+      return "it has failed";
     }
-    return false;
   }
 
   /** A text as a note may have it. */

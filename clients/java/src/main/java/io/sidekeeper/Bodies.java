@@ -5,6 +5,9 @@ import io.sidekeeper.errors.ReleaseUnconfirmedException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.io.InterruptedIOException;
 import java.nio.channels.ClosedByInterruptException;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -106,15 +109,27 @@ final class Bodies {
 
   /** Says whether a body has failed for no other reason than that it was interrupted. */
   private static boolean isInterruption(Throwable failure) {
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof InterruptedException
-          || cause instanceof InterruptedIOException
-          || cause instanceof ClosedByInterruptException
-          || cause instanceof CancellationException) {
-        return true;
+    return causes(failure).stream()
+        .anyMatch(
+            cause ->
+                cause instanceof InterruptedException
+                    || cause instanceof InterruptedIOException
+                    || cause instanceof ClosedByInterruptException
+                    || cause instanceof CancellationException);
+  }
+
+  /** A failure and its causes, each once: they may go in a circle, and getCause may throw. */
+  static Set<Throwable> causes(Throwable failure) {
+    Set<Throwable> causes = Collections.newSetFromMap(new IdentityHashMap<>());
+    Throwable cause = failure;
+    try {
+      while (cause != null && causes.add(cause)) {
+        cause = cause.getCause();
       }
+    } catch (RuntimeException | Error untold) {
+      return causes; // those before it
     }
-    return false;
+    return causes;
   }
 
   static <H extends Excluding<?, ?>, T> CompletableFuture<T> runAsync(

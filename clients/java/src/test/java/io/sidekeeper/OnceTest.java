@@ -3,6 +3,7 @@ package io.sidekeeper;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -26,6 +27,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /** Work that is done once. */
 @Timeout(60)
@@ -56,6 +58,16 @@ class OnceTest {
 
   private Attempt begin() throws InterruptedException {
     return client.begin("mail", "7", OPTIONS);
+  }
+
+  /** A failure of which nothing can be told. */
+  private static final class Mute extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public String toString() {
+      throw new IllegalStateException("nothing to tell");
+    }
   }
 
   private void assertDone() {
@@ -232,6 +244,34 @@ class OnceTest {
                   throw new StackOverflowError();
                 }));
     assertRecorded("FAILED 1 java.lang.StackOverflowError");
+  }
+
+  @Test
+  void workWhoseFailureCannotBeToldHasFailed() {
+    assertThrows(
+        Mute.class,
+        () ->
+            client.once(
+                "mail",
+                "7",
+                attempt -> {
+                  throw new Mute();
+                }));
+    assertRecorded("FAILED 1 it has failed");
+  }
+
+  @Test
+  @Timeout(value = 60, threadMode = ThreadMode.SEPARATE_THREAD) // a loop heeds no interrupt
+  void workThatFailsForCausesInACircleHasFailed() {
+    IOException failure = new IOException("mine");
+    failure.initCause(new IOException("of which it is the cause", failure));
+    OnceBody<IOException> work =
+        attempt -> {
+          throw failure;
+        };
+    assertSame(
+        failure, assertThrows(IOException.class, () -> client.once("mail", "7", OPTIONS, work)));
+    assertRecorded("FAILED 1 java.io.IOException: mine");
   }
 
   @Test
