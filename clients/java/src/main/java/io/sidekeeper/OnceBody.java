@@ -8,7 +8,8 @@ package io.sidekeeper;
 @FunctionalInterface
 public interface OnceBody<E extends Exception> {
   /**
-   * Does it. The thread is interrupted when the attempt is lost.
+   * Does it. The thread is interrupted when the attempt is lost. The work has succeeded when this
+   * returns: the client does not wait for a future that it has begun. Wait for it here.
    *
    * @param attempt that has begun
    * @throws E what the caller gets
