@@ -89,9 +89,10 @@ public final class SidekeeperLockProvider implements ExtensibleLockProvider {
   /**
    * Has each tick of a job done once: a machine that comes to it after the job has ended does not
    * run it, however short the job was. A tick is done when its job has ended, even with an
-   * exception, of which ShedLock does not tell. If its process dies or its lock is lost, the tick
-   * is not done, and a machine that comes to it later runs the job, unless the options say
-   * otherwise. {@code lockAtLeastFor} has no effect on such a job.
+   * exception, of which ShedLock does not tell. If its process dies, its lock is lost or {@code
+   * lockAtMostFor} is over, a machine that comes to the tick then runs the job, unless the options
+   * say otherwise. A job that ends after that has done its tick, unless another has begun it: then
+   * it is told by LockException. {@code lockAtLeastFor} has no effect on such a job.
    *
    * @param job its name, which is that of its lock, too
    * @param ticks of its schedule

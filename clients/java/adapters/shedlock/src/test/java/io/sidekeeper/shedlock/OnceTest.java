@@ -7,10 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.sidekeeper.Client;
+import io.sidekeeper.LockListener;
 import io.sidekeeper.LockOptions;
 import io.sidekeeper.OnceOptions;
 import io.sidekeeper.Policy;
 import io.sidekeeper.errors.LockHeldException;
+import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SupersededException;
 import io.sidekeeper.testing.Sidecar;
@@ -20,6 +22,7 @@ import java.time.Instant;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
@@ -27,6 +30,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import net.javacrumbs.shedlock.core.DefaultLockingTaskExecutor;
 import net.javacrumbs.shedlock.core.LockConfiguration;
+import net.javacrumbs.shedlock.core.LockExtender;
 import net.javacrumbs.shedlock.core.LockingTaskExecutor;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.support.LockException;
@@ -123,12 +127,19 @@ class OnceTest {
   }
 
   @Test
-  void aJobThatTakesTooLongIsToldAndItsTickIsLost(Sidecar sidecar) throws Exception {
-    SimpleLock lock = provider(sidecar).lock(job(Duration.ofSeconds(1))).orElseThrow();
+  void aJobThatTakesTooLongDoesItsTickUnlessAnotherHasBegunIt(Sidecar sidecar) throws Exception {
+    SimpleLock alone = provider(sidecar).lock(job(Duration.ofSeconds(1))).orElseThrow();
     awaitFree(sidecar);
-    assertTrue(isRun(provider(sidecar)));
-    LockException told = assertThrows(LockException.class, lock::unlock);
-    assertTrue(told.getMessage().startsWith("lock report was released after PT1S"));
+    alone.unlock();
+    awaitFree(sidecar);
+    assertFalse(isRun(provider(sidecar)));
+
+    SidekeeperLockProvider tomorrow = provider(sidecar).once("report", at -> "tomorrow");
+    SimpleLock late = tomorrow.lock(job(Duration.ofSeconds(1))).orElseThrow();
+    awaitFree(sidecar);
+    assertTrue(isRun(tomorrow));
+    LockException told = assertThrows(LockException.class, late::unlock);
+    assertEquals("job report has ended, and another has begun it meanwhile", told.getMessage());
   }
 
   @Test
@@ -137,6 +148,32 @@ class OnceTest {
     first.extend(LONG, Duration.ZERO).orElseThrow().unlock();
     awaitFree(sidecar);
     assertFalse(isRun(provider(sidecar)));
+  }
+
+  @Test
+  void aJobThatLostItsLockDoesItsTickThoughItIsNotTakenForLonger(Sidecar sidecar) throws Exception {
+    CompletableFuture<LockLostException> lost = new CompletableFuture<>();
+    LockListener listener =
+        new LockListener() {
+          @Override
+          public void lost(LockLostException told) {
+            lost.complete(told);
+          }
+        };
+    SidekeeperLockProvider provider =
+        new SidekeeperLockProvider(sidecar.client(), new LockOptions().listener(listener))
+            .once("report", TONIGHT);
+    Runnable job =
+        () -> {
+          sidecar.expireLock("report");
+          lost.orTimeout(PATIENT, TimeUnit.SECONDS).join();
+          assertThrows(
+              LockExtender.LockCanNotBeExtendedException.class,
+              () -> LockExtender.extendActiveLock(LONG, Duration.ZERO));
+        };
+    new DefaultLockingTaskExecutor(provider).executeWithLock(job, job(LONG));
+    awaitFree(sidecar);
+    assertFalse(isRun(provider));
   }
 
   @Test

@@ -197,6 +197,8 @@ class SidekeeperLockProviderTest {
     sidecar.expireLock("report");
     told.get(PATIENT, TimeUnit.SECONDS);
     assertEquals(Optional.empty(), lock.extend(LONG, NONE));
+    LockException end = assertThrows(LockException.class, lock::unlock);
+    assertInstanceOf(LockLostException.class, end.getCause());
   }
 
   @Test
