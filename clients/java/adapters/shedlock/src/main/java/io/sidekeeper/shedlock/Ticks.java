@@ -8,8 +8,13 @@ import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 
 /**
- * Names the tick of its schedule that a job runs for. A machine whose clock is late names it as the
- * others do: its scheduler goes by the same clock. All machines need the same ticks.
+ * Names the tick of its schedule that a job runs for. All machines need the same ticks.
+ *
+ * <p>With a schedule by the time of day, such as cron, a machine whose clock is late names a tick
+ * as the others do: its scheduler goes by the same clock. That does not hold for {@code fixedRate}
+ * and {@code fixedDelay}, which count from the start of their process. With these, a late machine
+ * may name an earlier tick, and two runs of a machine may fall into one tick, of which only the
+ * first is done.
  */
 @FunctionalInterface
 public interface Ticks {
@@ -23,8 +28,8 @@ public interface Ticks {
 
   /**
    * Names ticks of a period, counted from 1970 in UTC, such as each hour or each five minutes. For
-   * a time of day, see {@link #daily}. A timer may be early by a tenth of the period, or by a
-   * second if that is less.
+   * a time of day, see {@link #daily}. The timer of a cron may be early by a tenth of the period,
+   * or by a second if that is less.
    *
    * @param period the time between two ticks, in whole seconds
    * @return ticks that are named like {@code 20261129T030000Z}
@@ -45,7 +50,8 @@ public interface Ticks {
   }
 
   /**
-   * Names the days of a zone, for what runs once a day. A timer may be early by a second.
+   * Names the days of a zone, for what runs once a day. The timer of a cron may be early by a
+   * second.
    *
    * @param zone whose midnight begins a day
    * @return ticks that are named like {@code 2026-11-29}
