@@ -6,7 +6,7 @@ import type { Answer } from "./claim.js";
 import { SidekeeperError, closed, fromEnded } from "./errors.js";
 import type { Claim, Event, MultiplexRequest, MultiplexResponse, OpenRequest, Start } from "./gen/sidekeeper/lease/v1/lease.js";
 import { type Carrier, GIVE_UP_TIMEOUT } from "./held.js";
-import { isTransient, listen } from "./transport.js";
+import { listen, mayHeal } from "./transport.js";
 import { duration, seconds } from "./types.js";
 
 /** Milliseconds between two attempts to come back to a lease: the sidecar is on this machine, and may be there at any moment. */
@@ -132,7 +132,7 @@ export class Multiplex implements Carrier<Response> {
       (error) => {
         if (resumed) {
           this.streamEnded(error);
-        } else if (error === undefined || isTransient(error)) {
+        } else if (error === undefined || mayHeal(error, true)) {
           setTimeout(() => this.comeBack(broken, attempts + 1), RESUME_PAUSE);
         } else {
           this.alive = false;

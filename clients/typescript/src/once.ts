@@ -109,6 +109,7 @@ export class Attempt extends Leased<BeginRequest, Event, "begun"> {
       waitTimeout: duration(attempt.wait),
       owner,
       metadata,
+      keepalive: undefined,
     };
     return this.open(request, signal, attempt);
   }

@@ -130,7 +130,7 @@ class Multiplex:
                 await self._try_to_come_back()
             except SidekeeperError as error:
                 self._stops_may_be_done()
-                if not _transport.is_transient(error):
+                if not _transport.may_heal(error, heard=True):
                     why = broken if error.reason == "LEASE_NOT_FOUND" else error
                     break
             else:

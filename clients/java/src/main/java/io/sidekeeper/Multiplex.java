@@ -136,7 +136,7 @@ final class Multiplex {
       rest(Duration.ZERO);
     } else if (before == null || lease.isOver()) {
       finish(failure);
-    } else if (failure == null || failure.isTransient()) {
+    } else if (failure == null || Calls.mayHeal(failure, true)) {
       rest(RESUME_PAUSE);
     } else {
       // A sidecar that knows no such lease lives: then the end of the stream was that of the lease.
