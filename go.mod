@@ -35,6 +35,7 @@ require (
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/jcmturner/gokrb5/v8 v8.4.4
+	github.com/robfig/cron/v3 v3.0.1
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.72.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.47.0

@@ -26,7 +26,7 @@ var charters = []charter{
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
 		folder: "service", ours: []string{
-			"gen", "recipes", "internal/caller", "internal/journal", "internal/lease", "internal/outbox", "internal/trace",
+			"gen", "recipes", "internal/caller", "internal/cron", "internal/journal", "internal/lease", "internal/outbox", "internal/trace",
 		},
 		closed: zooKeeper,
 	},
@@ -54,6 +54,7 @@ var charters = []charter{
 	},
 	{folder: "internal/sasl", ours: []string{"internal/reload"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/lease", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper, waits)},
+	{folder: "internal/cron", closed: slices.Concat(wire, logs, zooKeeper, waits)},
 	{folder: "internal/outbox", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/jute"},
 	{folder: "internal/trace"},
