@@ -122,6 +122,8 @@ var answers = []answer{
 	{recipes.ErrNotRepeated, codes.FailedPrecondition, errorsv1.Reason_REASON_NOT_REPEATED},
 	{recipes.ErrSuperseded, codes.FailedPrecondition, errorsv1.Reason_REASON_SUPERSEDED},
 	{recipes.ErrTooManyKeys, codes.ResourceExhausted, errorsv1.Reason_REASON_TOO_MANY_KEYS},
+	{recipes.ErrNoSchedule, codes.NotFound, errorsv1.Reason_REASON_SCHEDULE_NOT_FOUND},
+	{recipes.ErrClocksDisagree, codes.FailedPrecondition, errorsv1.Reason_REASON_CLOCKS_DISAGREE},
 	{errKeyRunning, codes.FailedPrecondition, errorsv1.Reason_REASON_KEY_RUNNING},
 	{recipes.ErrNoRecord, codes.NotFound, errorsv1.Reason_REASON_RECORD_NOT_FOUND},
 	{recipes.ErrMalformedRecord, codes.FailedPrecondition, errorsv1.Reason_REASON_RECORD_MALFORMED},

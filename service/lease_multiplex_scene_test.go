@@ -271,7 +271,8 @@ func begin[M any](
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
 			event.GetAcquirePermits().GetGranted() != nil || event.GetAcquireAll().GetGranted() != nil || event.GetCampaign().GetElected() != nil ||
-			event.GetEnter().GetEntered() != nil || event.GetBegin().GetBegun() != nil
+			event.GetEnter().GetEntered() != nil || event.GetBegin().GetBegun() != nil ||
+			event.GetWork().GetFire() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -439,6 +440,7 @@ func (c callers) carried(t *testing.T) callers {
 	c.barriers = carriedBarriers{c.barriers, all}
 	c.elections = carriedElections{c.elections, all}
 	c.once = carriedWork{c.once, all}
+	c.schedules = carriedSchedules{c.schedules, all}
 	c.leases = all
 	return c
 }

@@ -115,6 +115,10 @@ func (c *carrying) event(of *leasev1.Event) string {
 		begun := of.GetBegin().GetBegun()
 		c.holds[of.GetRequestId()], c.tokens[of.GetRequestId()] = begun.GetHoldId(), begun.GetFencingToken()
 		return fmt.Sprintf("begun %d", begun.GetAttempt())
+	case of.GetWork().GetFire() != nil:
+		fire := of.GetWork().GetFire()
+		c.holds[of.GetRequestId()], c.tokens[of.GetRequestId()] = fire.GetHoldId(), fire.GetFencingToken()
+		return fmt.Sprintf("fire %d", fire.GetAttempt())
 	case of.GetJoin().GetJoined() != nil:
 		return "joined"
 	}

@@ -23,10 +23,11 @@ const (
 	kindAgreement = "agreement"
 	kindElection  = "election" // a lock, in what counts waits
 	kindOnce      = "once"     // a lock, likewise
+	kindSchedule  = "schedule" // a lock, likewise
 )
 
 // WaitKinds are what streams wait for.
-var WaitKinds = []string{kindLock, kindSemaphore, kindElection, kindQueue, kindBarrier, kindOnce}
+var WaitKinds = []string{kindLock, kindSemaphore, kindElection, kindQueue, kindBarrier, kindOnce, kindSchedule}
 
 // A possession is what a lease has of a resource.
 type possession struct {

@@ -13,6 +13,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/outbox"
@@ -61,6 +62,9 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 	case *leasev1.Start_Begin:
 		once := &onceService{services: services}
 		return calling(oncev1.OnceService_Begin_FullMethodName, of.Begin, once, (*onceService).begin)
+	case *leasev1.Start_Work:
+		schedules := &scheduleService{services: services}
+		return calling(schedulev1.ScheduleService_Work_FullMethodName, of.Work, schedules, (*scheduleService).work)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members, (*membershipService).join)
@@ -143,6 +147,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		event.Event = &leasev1.Event_Enter{Enter: of}
 	case *oncev1.BeginResponse:
 		event.Event = &leasev1.Event_Begin{Begin: of}
+	case *schedulev1.WorkResponse:
+		event.Event = &leasev1.Event_Work{Work: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

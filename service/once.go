@@ -161,10 +161,11 @@ func (o *onceService) underLock(
 
 // An attempt is one at work that is done once, from when it has begun.
 type attempt struct {
-	name    name // of the work
-	records recipes.Once
-	record  recipes.Record
-	wait    *time.Duration // that its caller allows; nil for ever
+	name     name // of the work
+	records  recipes.Once
+	record   recipes.Record
+	schedule *recipes.Schedule // of an attempt at a tick; nil of work that is done once
+	wait     *time.Duration    // that its caller allows; nil for ever
 
 	turn   chan struct{} // has a token while no call finishes the attempt
 	wanted atomic.Pointer[finishing]
@@ -209,7 +210,7 @@ func (o *onceService) Finish(ctx context.Context, request *oncev1.FinishRequest)
 	} else {
 		of = found.once
 	}
-	if of == nil { // a lock's
+	if of == nil || of.schedule != nil { // a lock's, or a schedule's
 		return nil, errHoldNotFound
 	}
 	select {
@@ -252,7 +253,7 @@ func (o *onceService) finish(ctx context.Context, of *attempt, wanted *finishing
 // isRefusedOnce says whether a caller whose turn has come is refused on account of the records.
 func isRefusedOnce(err error) bool {
 	return errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrNotRepeated) || errors.Is(err, recipes.ErrMalformedRecord) ||
-		errors.Is(err, recipes.ErrTooManyKeys)
+		errors.Is(err, recipes.ErrTooManyKeys) || errors.Is(err, recipes.ErrNoSchedule) || errors.Is(err, recipes.ErrClocksDisagree)
 }
 
 // stateOf is how the work of a record stands.

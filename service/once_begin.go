@@ -122,6 +122,13 @@ func newAttempt(of name, records recipes.Once, params acquireParams) *attempt {
 // attemptOf is the attempt that a caller claims from before the sidecar was started, if it claims one. Should its hold have ended, Finish finds
 // by it whether the outcome was recorded, and records it.
 func (o *onceService) attemptOf(asked *leasev1.Claim) *attempt {
+	if at := asked.GetStart().GetWork(); at != nil {
+		params, err := parseWorkRequest(at)
+		if err != nil || asked.GetToken() == 0 {
+			return nil
+		}
+		return (&scheduleService{services: o.services}).attemptAt(params.name, asked.GetToken())
+	}
 	of, params, work, err := parseBegin(asked.GetStart().GetBegin())
 	if err != nil || asked.GetToken() == 0 {
 		return nil

@@ -27,6 +27,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -63,6 +64,7 @@ type callers struct {
 	sequences sequencev1.SequenceServiceClient
 	queues    queuev1.QueueServiceClient
 	once      oncev1.OnceServiceClient
+	schedules schedulev1.ScheduleServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -228,6 +230,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 		barriers: barrierv1.NewBarrierServiceClient(connection), agreements: agreementv1.NewAgreementServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 		queues: queuev1.NewQueueServiceClient(connection), once: oncev1.NewOnceServiceClient(connection),
+		schedules: schedulev1.NewScheduleServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

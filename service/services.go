@@ -28,6 +28,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -47,10 +48,12 @@ type Options struct {
 	BarrierRoot    string                    // where barriers lie; "/sidekeeper/barriers"
 	AgreementRoot  string                    // where agreements lie; "/sidekeeper/agreements"
 	OnceRoot       string                    // where the records of work lie that is done once; "/sidekeeper/once"
+	ScheduleRoot   string                    // where schedules lie; "/sidekeeper/schedules"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
 	TickTime       time.Duration             // the ensemble's; 2 s
+	ClockTolerance time.Duration             // between the clocks of this machine and the ensemble, for schedules; 2 h
 	MostLeases     int                       // per sidecar; 10,000
 	MostWaiters    int                       // per lock and sidecar; 1,000
 	MostWatched    int                       // keys and members that are watched at the same time; 100,000
@@ -149,6 +152,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	barrierv1.RegisterBarrierServiceServer(registrar, &barrierService{services: s})
 	agreementv1.RegisterAgreementServiceServer(registrar, &agreementService{services: s})
 	oncev1.RegisterOnceServiceServer(registrar, &onceService{services: s})
+	schedulev1.RegisterScheduleServiceServer(registrar, &scheduleService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -218,10 +222,12 @@ func (o Options) orDefaults() Options {
 	orElse(&o.BarrierRoot, "/sidekeeper/barriers")
 	orElse(&o.AgreementRoot, "/sidekeeper/agreements")
 	orElse(&o.OnceRoot, "/sidekeeper/once")
+	orElse(&o.ScheduleRoot, "/sidekeeper/schedules")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)
 	orElse(&o.TickTime, 2*time.Second)
+	orElse(&o.ClockTolerance, 2*time.Hour)
 	orElse(&o.MostLeases, 10000)
 	orElse(&o.MostWaiters, 1000)
 	orElse(&o.MostWatched, 100000)

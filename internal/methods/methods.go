@@ -16,6 +16,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
@@ -112,6 +113,16 @@ var table = map[string]*Method{
 	oncev1.OnceService_Get_FullMethodName:    {Names: nameIn},
 	oncev1.OnceService_List_FullMethodName:   {Names: nameIn},
 	oncev1.OnceService_Forget_FullMethodName: {Names: nameIn, Operator: true, Sessions: once, Writes: three},
+
+	schedulev1.ScheduleService_Put_FullMethodName:     {Names: nameIn, Writes: two},
+	schedulev1.ScheduleService_Get_FullMethodName:     {Names: nameIn},
+	schedulev1.ScheduleService_List_FullMethodName:    {Names: prefixIn},
+	schedulev1.ScheduleService_Delete_FullMethodName:  {Names: nameIn, Writes: once},
+	schedulev1.ScheduleService_History_FullMethodName: {Names: nameIn},
+	schedulev1.ScheduleService_Run_FullMethodName:     {Names: nameIn, Writes: two},
+	schedulev1.ScheduleService_Reset_FullMethodName:   {Names: nameIn, Operator: true, Writes: two},
+	schedulev1.ScheduleService_Work_FullMethodName:    {Names: nameIn, Leased: true, Writes: three},
+	schedulev1.ScheduleService_Finish_FullMethodName:  {Frequent: true, Urgent: true, Ends: true},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {Names: nameIn, Writes: once},
 	sequencev1.SequenceService_Next_FullMethodName:      {Names: nameIn, Writes: ifStrict, Frequent: true},

@@ -129,6 +129,9 @@ func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).Ge
 
 func once(any) int { return 1 }
 
+// two are of a schedule: the time, and what it is.
+func two(any) int { return 2 }
+
 // three are of a delivery: among those who wait, of the item, of itself; and of a vote: the claim, the vote, the decision.
 func three(any) int { return 3 }
 

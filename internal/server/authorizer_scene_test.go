@@ -33,6 +33,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/server"
@@ -195,7 +196,7 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(),
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(), scheduleAskings(),
 		electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
@@ -284,6 +285,30 @@ func onceAskings() []asking {
 		asOperator("", about(oncev1.OnceService_Forget_FullMethodName, func(n string) *oncev1.ForgetRequest {
 			return &oncev1.ForgetRequest{Name: n, Key: "k"}
 		})),
+	}
+}
+
+func scheduleAskings() []asking {
+	finish := with(schedulev1.ScheduleService_Finish_FullMethodName, &schedulev1.FinishRequest{HoldId: noID, Outcome: oncev1.Outcome_OUTCOME_FAILED})
+	finish.ends = true
+	return []asking{
+		about(schedulev1.ScheduleService_Put_FullMethodName, func(n string) *schedulev1.PutRequest { return &schedulev1.PutRequest{Name: n} }),
+		about(schedulev1.ScheduleService_Get_FullMethodName, func(n string) *schedulev1.GetRequest { return &schedulev1.GetRequest{Name: n} }),
+		about(schedulev1.ScheduleService_List_FullMethodName, func(n string) *schedulev1.ListRequest { return &schedulev1.ListRequest{Prefix: n} }),
+		about(schedulev1.ScheduleService_Delete_FullMethodName, func(n string) *schedulev1.DeleteRequest { return &schedulev1.DeleteRequest{Name: n} }),
+		about(schedulev1.ScheduleService_History_FullMethodName, func(n string) *schedulev1.HistoryRequest {
+			return &schedulev1.HistoryRequest{Name: n}
+		}),
+		about(schedulev1.ScheduleService_Run_FullMethodName, func(n string) *schedulev1.RunRequest {
+			return &schedulev1.RunRequest{Name: n, Id: "k"}
+		}),
+		asOperator("", about(schedulev1.ScheduleService_Reset_FullMethodName, func(n string) *schedulev1.ResetRequest {
+			return &schedulev1.ResetRequest{Name: n}
+		})),
+		about(schedulev1.ScheduleService_Work_FullMethodName, func(n string) *schedulev1.WorkRequest {
+			return &schedulev1.WorkRequest{Name: n, WaitTimeout: noTime}
+		}),
+		finish,
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
@@ -237,6 +238,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		barrierv1.BarrierService_Enter_FullMethodName,
 		agreementv1.AgreementService_Vote_FullMethodName,
 		oncev1.OnceService_Begin_FullMethodName,
+		schedulev1.ScheduleService_Work_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

@@ -140,6 +140,8 @@ var rpcs = []struct {
 	{"sidekeeper.once.v1.OnceService", stream, "Begin"},
 	{"sidekeeper.queue.v1.QueueService", unary, "Check Done List Put"},
 	{"sidekeeper.queue.v1.QueueService", stream, "Take"},
+	{"sidekeeper.schedule.v1.ScheduleService", unary, "Delete Finish Get History List Put Reset Run"},
+	{"sidekeeper.schedule.v1.ScheduleService", stream, "Work"},
 	{"sidekeeper.semaphore.v1.SemaphoreService", unary, "Check Create Get List Release Resize"},
 	{"sidekeeper.semaphore.v1.SemaphoreService", stream, "Acquire Watch"},
 	{"sidekeeper.sequence.v1.SequenceService", unary, "AdvanceTo Create Delete Get List Next"},

@@ -335,6 +335,15 @@ const (
 	//
 	// What to do: have an operator look at what another program has stored there, and remove it with Forget.
 	Reason_REASON_RECORD_MALFORMED Reason = 89
+	// NOT_FOUND: there is no schedule of this name.
+	//
+	// What to do: check the name; make the schedule with Put.
+	Reason_REASON_SCHEDULE_NOT_FOUND Reason = 90
+	// FAILED_PRECONDITION: the clock of the sidecar's machine and that of the ensemble's leader are further apart than the sidecar's clock
+	// tolerance, so that it is not certain what time it is.
+	//
+	// What to do: set the clocks of the machine and of all servers of the ensemble, and keep them so with NTP.
+	Reason_REASON_CLOCKS_DISAGREE Reason = 91
 )
 
 // Enum value maps for Reason.
@@ -407,6 +416,8 @@ var (
 		87: "REASON_KEY_RUNNING",
 		88: "REASON_RECORD_NOT_FOUND",
 		89: "REASON_RECORD_MALFORMED",
+		90: "REASON_SCHEDULE_NOT_FOUND",
+		91: "REASON_CLOCKS_DISAGREE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -476,6 +487,8 @@ var (
 		"REASON_KEY_RUNNING":            87,
 		"REASON_RECORD_NOT_FOUND":       88,
 		"REASON_RECORD_MALFORMED":       89,
+		"REASON_SCHEDULE_NOT_FOUND":     90,
+		"REASON_CLOCKS_DISAGREE":        91,
 	}
 )
 
@@ -510,7 +523,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xbe\x0e\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xf9\x0e\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -579,7 +592,9 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x14REASON_TOO_MANY_KEYS\x10V\x12\x16\n" +
 	"\x12REASON_KEY_RUNNING\x10W\x12\x1b\n" +
 	"\x17REASON_RECORD_NOT_FOUND\x10X\x12\x1b\n" +
-	"\x17REASON_RECORD_MALFORMED\x10YB_\n" +
+	"\x17REASON_RECORD_MALFORMED\x10Y\x12\x1d\n" +
+	"\x19REASON_SCHEDULE_NOT_FOUND\x10Z\x12\x1a\n" +
+	"\x16REASON_CLOCKS_DISAGREE\x10[B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

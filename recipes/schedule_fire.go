@@ -1,0 +1,187 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// isDue says whether the next tick is.
+func (f scheduleForm) isDue(now time.Time) bool { return !f.Next.IsZero() && !now.Before(f.Next) }
+
+// end notes what became of an attempt, which runs no more.
+func (f *scheduleForm) end(of Fire, outcome Outcome, note string, now time.Time) {
+	of.Outcome, of.Note, of.Ended = outcome, note, now
+	f.Running, f.Place = nil, ""
+	f.note(of)
+}
+
+func (f *scheduleForm) note(of Fire) {
+	f.Recent = append(slices.Clone(f.Recent), of)
+	if more := len(f.Recent) - MaxOutcomes; more > 0 {
+		f.Recent = f.Recent[more:]
+	}
+}
+
+func (f *scheduleForm) miss(first time.Time, count int, now time.Time) {
+	f.note(Fire{Tick: first, Outcome: Missed, Missed: min(count, maxCounted), Ended: now})
+}
+
+// latest is the last tick that is due, and how many are before it: maxCounted of more. The next tick is due.
+func (s ScheduleState) latest(now time.Time) (last time.Time, before int) {
+	for last = s.Next; before < maxCounted; before++ {
+		following := s.next(last)
+		if following.IsZero() || following.After(now) {
+			return last, before
+		}
+		last = following
+	}
+	for span := time.Minute; ; span *= 2 { // back from now: there may be a million of them
+		if first := s.next(now.Add(-span)); !first.IsZero() && !first.After(now) {
+			for following := first; !following.IsZero() && !following.After(now); following = s.next(following) {
+				last = following
+			}
+			return last, before
+		}
+	}
+}
+
+// A Worker is a caller that holds the lock of a schedule, and begins what is due.
+type Worker struct {
+	Hold  *Hold
+	About About
+}
+
+// Begin begins an attempt at what is due, unless the worker has one. If nothing is due, it says after which time it is worth to try again; never
+// if that is 0. Nothing of it counts before Begin returns, and it may have been recorded even if that is with an error. ErrGone if the
+// worker's place is gone; ErrStands; ErrNoSchedule; ErrClocksDisagree; ErrMalformedRecord.
+func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun *Fire, pause time.Duration, _ error) {
+	_, err := s.change(ctx, store, []Guard{worker.Hold.Guard()}, func(of *ScheduleState) error {
+		begun, pause = of.begunBy(worker.Hold.Token), 0
+		idle := of.Running == nil && len(of.Runs) == 0
+		switch {
+		case begun != nil, idle && (of.Paused || of.Next.IsZero()):
+			return errAsItIs
+		case of.Running != nil && !of.Gone: // where locks lay elsewhere once
+			return ErrStands
+		}
+		now, err := s.now(ctx, store)
+		if err != nil {
+			return err
+		}
+		if idle && !of.isDue(now) {
+			pause = min(of.Next.Sub(now), lookEvery)
+			return errAsItIs
+		}
+		made := Fire{
+			Outcome: Begun, Attempt: 1, Token: worker.Hold.Token, Owner: worker.About.Owner, Identity: worker.About.Identity, Begun: now,
+		}
+		if of.begin(made, now) {
+			of.Place, begun = worker.Hold.place.path, of.Running
+		} else {
+			pause = time.Millisecond // what was lost or missed is noted: look for what is next
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return begun, pause, nil
+}
+
+// Begun is the worker's attempt, if it has one: nil if it was finished, or never began.
+func (s Schedule) Begun(ctx context.Context, tree Tree, hold *Hold) (*Fire, error) {
+	of, err := s.Get(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	return of.begunBy(hold.Token), nil
+}
+
+// begunBy is the attempt that runs, if it is that of the hold with the token.
+func (f scheduleForm) begunBy(token int64) *Fire {
+	if f.Running == nil || f.Running.Token != token {
+		return nil
+	}
+	return f.Running
+}
+
+// begin makes the attempt one at what comes next: a lost one again, a run, or the last tick that is due. It notes what comes to nothing, and
+// says whether the attempt has begun.
+func (s *ScheduleState) begin(made Fire, now time.Time) bool {
+	if lost := s.Running; lost != nil {
+		s.end(*lost, Lost, "", now)
+		if lost.Attempt < MaxFires && !s.SkipLost && (lost.Run != "" || s.isInTime(lost.Tick, now)) {
+			made.Tick, made.Run, made.Attempt = lost.Tick, lost.Run, lost.Attempt+1
+			s.Running = &made
+			return true
+		}
+	}
+	if len(s.Runs) > 0 {
+		made.Tick, made.Run = s.Runs[0].At, s.Runs[0].ID
+		s.Runs, s.Running = s.Runs[1:], &made
+		return true
+	}
+	if s.Paused || !s.isDue(now) {
+		return false
+	}
+	first := s.Next
+	last, missed := s.latest(now)
+	s.Next = s.next(last)
+	if !s.isInTime(last, now) {
+		s.miss(first, missed+1, now)
+		return false
+	}
+	if missed > 0 {
+		s.miss(first, missed, now)
+	}
+	s.Last, made.Tick = last, last
+	s.Running = &made
+	return true
+}
+
+// isInTime says whether a tick may begin now.
+func (f scheduleForm) isInTime(tick, now time.Time) bool {
+	return f.CatchUp || now.Sub(tick) <= f.StartWithin
+}
+
+// Finish records the outcome of the attempt with this token, whether its hold stands or not. ErrSuperseded if another attempt has begun since or
+// the schedule is gone; ErrDone if another outcome is recorded.
+func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome Outcome, note string) error {
+	_, err := s.change(ctx, store, nil, func(of *ScheduleState) error {
+		is := func(fire Fire) bool { return fire.Token == token }
+		at := slices.IndexFunc(of.Recent, is)
+		if of.begunBy(token) == nil {
+			switch {
+			case at >= 0 && of.Recent[at].Outcome == outcome:
+				return errAsItIs
+			case at >= 0 && of.Recent[at].Outcome != Lost:
+				return ErrDone
+			case at < 0 || of.isRepeated(of.Recent[at]):
+				return ErrSuperseded
+			}
+		}
+		now, err := Once{Clock: s.Clock}.now(ctx, store)
+		if err != nil {
+			return err
+		}
+		if at < 0 {
+			of.end(*of.Running, outcome, note, now.UTC())
+			return nil
+		}
+		of.Recent = slices.Clone(of.Recent)
+		of.Recent[at].Outcome, of.Recent[at].Note, of.Recent[at].Ended = outcome, note, now.UTC()
+		return nil
+	})
+	if errors.Is(err, ErrNoSchedule) {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// isRepeated says whether another attempt has followed one that was lost.
+func (f scheduleForm) isRepeated(lost Fire) bool {
+	follows := func(of Fire) bool { return of.Tick.Equal(lost.Tick) && of.Run == lost.Run && of.Attempt > lost.Attempt }
+	return f.Running != nil && follows(*f.Running) || slices.ContainsFunc(f.Recent, follows)
+}

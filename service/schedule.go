@@ -1,0 +1,304 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/cron"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+const (
+	usualStartWithin   = 5 * time.Minute
+	longestStartWithin = 366 * 24 * time.Hour
+	// largestSchedulePage is less than of other lists: each schedule is read with all its outcomes.
+	largestSchedulePage = 100
+)
+
+// scheduleService answers sidekeeper.schedule.v1.ScheduleService. The lock of a schedule is LockService's of its name.
+type scheduleService struct {
+	schedulev1.UnsafeScheduleServiceServer
+
+	services *Services
+}
+
+func (s *scheduleService) directory() directory {
+	return directory{root: s.services.options.ScheduleRoot}
+}
+
+func (s *scheduleService) schedule(of name) recipes.Schedule {
+	root := s.services.options.ScheduleRoot
+	return recipes.Schedule{
+		Path: s.directory().flat(of), Clock: root + "/=clock", Removals: root + "/=removals", Tolerance: s.services.options.ClockTolerance,
+		Line: func(text, zone string) (func(time.Time) time.Time, error) {
+			line, err := cron.Parse(text, zone)
+			return line.Next, err
+		},
+	}
+}
+
+// named is the schedule that a request names.
+func (s *scheduleService) named(request interface{ GetName() string }) (recipes.Schedule, error) {
+	of, err := parseName("name", request.GetName())
+	return s.schedule(of), err
+}
+
+var misfires = map[schedulev1.Misfire]bool{schedulev1.Misfire_MISFIRE_SKIP: false, schedulev1.Misfire_MISFIRE_ONCE: true}
+
+// parseSchedule checks a PutRequest, and says what becomes of a rule by it.
+func parseSchedule(request *schedulev1.PutRequest) (to func(*recipes.Rule) (recipes.Rule, error), _ error) {
+	within, err := parseDuration("start_within", request.GetStartWithin(), 0, longestStartWithin)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := misfires[request.GetMisfire()]; !known && request.GetMisfire() != schedulev1.Misfire_MISFIRE_UNSPECIFIED {
+		return nil, invalid("misfire", request.GetMisfire().String(), "SKIP or ONCE")
+	}
+	repeats, err := parseRepeats("on_loss", request.GetOnLoss())
+	if err != nil {
+		return nil, err
+	}
+	return func(found *recipes.Rule) (recipes.Rule, error) {
+		rule := recipes.Rule{Zone: "UTC", StartWithin: usualStartWithin}
+		if found != nil {
+			rule = *found
+		} else if request.GetCron() == "" {
+			return rule, &detailedError{kind: recipes.ErrNoSchedule, text: request.GetName()}
+		}
+		rule.Line, rule.Zone = cmp.Or(request.GetCron(), rule.Line), cmp.Or(request.GetTimeZone(), rule.Zone)
+		if of := request.GetMisfire(); of != schedulev1.Misfire_MISFIRE_UNSPECIFIED {
+			rule.CatchUp = misfires[of]
+		}
+		if within != nil {
+			rule.StartWithin = *within
+		}
+		if request.GetOnLoss() != oncev1.Policy_POLICY_UNSPECIFIED {
+			rule.SkipLost = !repeats
+		}
+		if request.Paused != nil {
+			rule.Paused = request.GetPaused()
+		}
+		_, err := cron.Parse(rule.Line, rule.Zone)
+		return rule, brokenLine(rule, err)
+	}, nil
+}
+
+// brokenLine says which rule a line or its zone breaks.
+func brokenLine(rule recipes.Rule, err error) error {
+	switch {
+	case errors.Is(err, cron.ErrZone):
+		return invalid("time_zone", rule.Zone, "a zone that this sidecar knows, such as UTC or Europe/Berlin")
+	case errors.Is(err, cron.ErrNever):
+		return invalid("cron", rule.Line, "a line that fires: this one never does")
+	case err != nil:
+		return invalid("cron", rule.Line, "five fields as in crontab(5), or @hourly, @daily, @weekly, @monthly or @yearly: "+strconv.QuoteToASCII(err.Error()))
+	}
+	return nil
+}
+
+func (s *scheduleService) Put(ctx context.Context, request *schedulev1.PutRequest) (*schedulev1.PutResponse, error) {
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	to, err := parseSchedule(request)
+	if err != nil {
+		return nil, err
+	}
+	state, err := of.Put(ctx, s.services.ensemble, to)
+	s.wrote(ctx, "put", request.GetName(), err)
+	if err != nil {
+		return nil, s.meaning(err, request.GetName())
+	}
+	return &schedulev1.PutResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+}
+
+func (s *scheduleService) wrote(ctx context.Context, what, schedule string, err error, more ...zap.Field) {
+	s.services.audit.wrote(caller.Of(ctx), kindSchedule, what, schedule, err, more...)
+}
+
+// meaning names the schedule in an error.
+func (s *scheduleService) meaning(err error, schedule string) error {
+	switch {
+	case errors.Is(err, recipes.ErrTooManyRuns):
+		return limited(recipes.ErrQueueFull, "runs that wait", recipes.MaxRuns)
+	case errors.Is(err, recipes.ErrNoSchedule):
+		return &detailedError{kind: recipes.ErrNoSchedule, text: schedule}
+	case errors.Is(err, recipes.ErrClocksDisagree):
+		facts := map[string]string{"tolerance": s.services.options.ClockTolerance.String()}
+		return &detailedError{kind: recipes.ErrClocksDisagree, facts: facts, text: "more than " + facts["tolerance"]}
+	}
+	return err
+}
+
+func (s *scheduleService) Get(ctx context.Context, request *schedulev1.GetRequest) (*schedulev1.GetResponse, error) {
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	state, err := of.Get(ctx, s.services.ensemble)
+	if err != nil {
+		return nil, s.meaning(err, request.GetName())
+	}
+	return &schedulev1.GetResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+}
+
+func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequest) (response *schedulev1.ListResponse, err error) {
+	response = &schedulev1.ListResponse{}
+	if request.GetPageSize() > largestSchedulePage && request.GetPageSize() <= largestPage {
+		request.PageSize = largestSchedulePage
+	}
+	response.Schedules, response.NextPageToken, err = listPage(ctx, s.services.ensemble, s.directory(), request,
+		func(ctx context.Context, found name) (*schedulev1.Schedule, error) {
+			state, err := s.schedule(found).Read(ctx, s.services.ensemble)
+			switch {
+			case errors.Is(err, recipes.ErrNoSchedule):
+				return nil, nil
+			case errors.Is(err, recipes.ErrMalformedRecord), errors.Is(err, recipes.ErrDenied):
+				return &schedulev1.Schedule{Name: found.text}, nil
+			}
+			return s.onWire(found.text, state), err
+		})
+	return response, err
+}
+
+func (s *scheduleService) Delete(ctx context.Context, request *schedulev1.DeleteRequest) (*schedulev1.DeleteResponse, error) {
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	err = of.Remove(ctx, s.services.ensemble)
+	s.wrote(ctx, "delete", request.GetName(), err)
+	return &schedulev1.DeleteResponse{}, s.meaning(err, request.GetName())
+}
+
+func (s *scheduleService) History(ctx context.Context, request *schedulev1.HistoryRequest) (*schedulev1.HistoryResponse, error) {
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	state, err := of.Get(ctx, s.services.ensemble)
+	if err != nil {
+		return nil, s.meaning(err, request.GetName())
+	}
+	response := &schedulev1.HistoryResponse{}
+	for _, fire := range slices.Backward(state.Recent) {
+		response.Outcomes = append(response.Outcomes, fireOnWire(fire, false))
+	}
+	return response, nil
+}
+
+func (s *scheduleService) Run(ctx context.Context, request *schedulev1.RunRequest) (*schedulev1.RunResponse, error) {
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	id, err := parseSegment("id", request.GetId())
+	if err != nil {
+		return nil, err
+	}
+	err = of.Ask(ctx, s.services.ensemble, id)
+	s.wrote(ctx, "run", request.GetName(), err, zap.String("run", id))
+	return &schedulev1.RunResponse{}, s.meaning(err, request.GetName())
+}
+
+func (s *scheduleService) Reset(ctx context.Context, request *schedulev1.ResetRequest) (*schedulev1.ResetResponse, error) {
+	if !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
+	}
+	of, err := s.named(request)
+	if err != nil {
+		return nil, err
+	}
+	state, err := of.Reset(ctx, s.services.ensemble)
+	s.wrote(ctx, "reset", request.GetName(), err)
+	if err != nil {
+		return nil, s.meaning(err, request.GetName())
+	}
+	return &schedulev1.ResetResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+}
+
+func (s *scheduleService) onWire(called string, of recipes.ScheduleState) *schedulev1.Schedule {
+	made := &schedulev1.Schedule{
+		Name: called, Cron: of.Line, TimeZone: of.Zone, Misfire: schedulev1.Misfire_MISFIRE_SKIP, StartWithin: durationpb.New(of.StartWithin),
+		OnLoss: oncev1.Policy_POLICY_RETRY, Paused: of.Paused, NextTooFar: of.IsTooFar(s.services.options.ClockTolerance),
+		WaitingRuns: int32(len(of.Runs)), Next: optionalTime(of.Next),
+	}
+	if of.CatchUp {
+		made.Misfire = schedulev1.Misfire_MISFIRE_ONCE
+	}
+	if of.SkipLost {
+		made.OnLoss = oncev1.Policy_POLICY_SKIP
+	}
+	if of.Running != nil {
+		made.Running = fireOnWire(*of.Running, of.Gone)
+	}
+	if len(of.Recent) > 0 {
+		made.Last = fireOnWire(of.Recent[len(of.Recent)-1], false)
+	}
+	return made
+}
+
+func optionalTime(at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	return timestamppb.New(at)
+}
+
+var fireStates = map[recipes.Outcome]schedulev1.State{
+	recipes.Begun: schedulev1.State_STATE_RUNNING, recipes.Succeeded: schedulev1.State_STATE_SUCCEEDED,
+	recipes.Failed: schedulev1.State_STATE_FAILED, recipes.Lost: schedulev1.State_STATE_LOST, recipes.Missed: schedulev1.State_STATE_MISSED,
+}
+
+func fireOnWire(of recipes.Fire, lost bool) *schedulev1.Outcome {
+	made := &schedulev1.Outcome{
+		Tick: timestamppb.New(of.Tick), RunId: of.Run, State: fireStates[of.Outcome], Attempt: int32(of.Attempt), Missed: int32(of.Missed),
+		Owner: of.Owner, Identity: of.Identity, FencingToken: of.Token, Begun: optionalTime(of.Begun), Ended: optionalTime(of.Ended), Note: of.Note,
+	}
+	if lost {
+		made.State = schedulev1.State_STATE_LOST
+	}
+	return made
+}
+
+// Finish records the outcome first, and ends the hold then, as Release does. If the latter fails, the place goes with its session.
+func (s *scheduleService) Finish(ctx context.Context, request *schedulev1.FinishRequest) (*schedulev1.FinishResponse, error) {
+	wanted := outcomes[request.GetOutcome()]
+	if wanted == "" {
+		return nil, invalid("outcome", request.GetOutcome().String(), "SUCCEEDED or FAILED")
+	}
+	if err := parseText("note", request.GetNote(), recipes.MaxNote); err != nil {
+		return nil, err
+	}
+	found, ended, err := s.services.findHold(ctx, kindLock, "hold_id", request.GetHoldId())
+	if err != nil {
+		return nil, err
+	}
+	of := (*attempt)(nil)
+	if ended != nil {
+		of = ended.once
+	} else {
+		of = found.once
+	}
+	if of == nil || of.schedule == nil { // a lock's, or that of work that is done once
+		return nil, errHoldNotFound
+	}
+	err = of.schedule.Finish(ctx, s.services.ensemble, of.record.Token, wanted, request.GetNote())
+	if err == nil || errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrSuperseded) {
+		_, _ = s.services.releaseHold(ctx, kindLock, request.GetHoldId()) // what is recorded counts, whatever the stream ends with
+	}
+	s.wrote(ctx, "finish", of.name.text, err, zap.String("state", string(wanted)), zap.Int64("fencing_token", of.record.Token))
+	return &schedulev1.FinishResponse{}, s.meaning(err, of.name.text)
+}

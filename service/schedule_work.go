@@ -1,0 +1,154 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// parseWorkRequest checks a WorkRequest: the lock of the schedule, and how it is waited for.
+func parseWorkRequest(request *schedulev1.WorkRequest) (params acquireParams, err error) {
+	if params.name, err = parseName("name", request.GetName()); err != nil {
+		return params, err
+	}
+	params.heldParams, err = parseHeld(request)
+	if params.wait != nil && *params.wait == 0 {
+		params.once, params.wait = true, nil
+	}
+	return params, err
+}
+
+// A tickRequest is one request to Work. It stands in the queue of the schedule's lock. The first there waits for what is due, and records its
+// attempt before it holds the lock.
+type tickRequest struct {
+	*lockRequest[*schedulev1.WorkResponse]
+
+	service  *scheduleService
+	schedule recipes.Schedule
+	fire     *recipes.Fire
+}
+
+// Work is Acquire of the schedule's lock, which is granted with a tick.
+func (s *scheduleService) Work(request *schedulev1.WorkRequest, stream grpc.ServerStreamingServer[schedulev1.WorkResponse]) error {
+	return serve(request, stream, s.work)
+}
+
+func (s *scheduleService) work(request *schedulev1.WorkRequest, on line[*schedulev1.WorkResponse]) (holder, error) {
+	params, err := parseWorkRequest(request)
+	if err != nil {
+		return nil, err
+	}
+	locked, recipe, err := newLockRequest(s.services, on, params, s.services.lockDirectory().lock(params.name), workWords)
+	if err != nil {
+		return nil, err
+	}
+	t := &tickRequest{lockRequest: locked, service: s, schedule: s.schedule(params.name)}
+	recipe.steps, recipe.waitsFor = t, "wait for a tick"
+	t.held = newHeld(s.services, on, recipe)
+	return t.held, nil
+}
+
+// attemptAt is an attempt at a tick, by its token. Finish needs no more of it.
+func (s *scheduleService) attemptAt(of name, token int64) *attempt {
+	schedule := s.schedule(of)
+	return &attempt{name: of, schedule: &schedule, record: recipes.BegunBefore("", false, token)}
+}
+
+// workWords are those of a caller that works for a schedule.
+var workWords = lockWords[*schedulev1.WorkResponse]{
+	waits: kindSchedule,
+	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *schedulev1.WorkResponse) {
+		return queued(turn, 0, false), func() *schedulev1.WorkResponse {
+			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Queued{Queued: queued(turn, delay, true)}}
+		}
+	},
+	heldWords: heldWords[*schedulev1.WorkResponse]{
+		suspended: func(s *holdv1.Suspended) *schedulev1.WorkResponse {
+			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *schedulev1.WorkResponse {
+			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Resumed{Resumed: r}}
+		},
+		requested: func(asked request) *schedulev1.WorkResponse {
+			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
+		},
+	},
+}
+
+// join takes a place, if there is a schedule.
+func (t *tickRequest) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+	if _, err := t.schedule.Get(ctx, t.services.ensemble); err != nil {
+		return nil, t.service.meaning(err, t.params.name.text)
+	}
+	return t.lockRequest.join(ctx, about)
+}
+
+// ask asks whose turn it is. If it is its own, it begins what is due, or waits for that.
+func (t *tickRequest) ask(ctx context.Context) (turn, error) {
+	shown, err := t.lockRequest.ask(ctx)
+	if err != nil || !shown.granted {
+		return shown, err
+	}
+	if t.claim.held() { // it goes on with what it had, which may be finished
+		t.fire, err = t.schedule.Begun(ctx, t.services.ensemble, t.granted)
+		if err == nil && t.fire == nil {
+			err = errLockBroken
+		}
+		return shown, err
+	}
+	if err := t.mayBeGranted(); err != nil {
+		return turn{}, err
+	}
+	return t.due(ctx, shown)
+}
+
+// due begins what is due. The signal of a change comes before the look, so that none is missed.
+func (t *tickRequest) due(ctx context.Context, shown turn) (turn, error) {
+	of, wait := t.params.name.text, turn{changed: []*recipes.Signal{t.granted.Changed}}
+	_, changed, err := t.services.ensemble.Watch(ctx, t.schedule.Path)
+	if err == nil {
+		wait.changed = append(wait.changed, changed)
+		t.fire, wait.pause, err = t.schedule.Begin(ctx, t.services.ensemble, recipes.Worker{Hold: t.granted, About: t.about()})
+	}
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return turn{}, t.service.meaning(recipes.ErrNoSchedule, of)
+	case errors.Is(err, recipes.ErrStands):
+		wait.pause, err = countdown, nil
+	case errors.Is(err, recipes.ErrUnreachable):
+		return turn{}, err
+	}
+	switch {
+	case err == nil && t.fire == nil && t.params.once:
+		return turn{}, errWaitTimeout
+	case err == nil && t.fire == nil:
+		return wait, nil
+	}
+	attempt := 0
+	if t.fire != nil {
+		attempt = t.fire.Attempt
+	}
+	t.service.wrote(t.call, "begin", of, err, zap.Int("attempt", attempt), zap.Int64("fencing_token", t.granted.Token))
+	return shown, t.service.meaning(err, of)
+}
+
+// begin makes a hold of the granted place.
+func (t *tickRequest) begin(ctx context.Context) (*schedulev1.WorkResponse, nodeState) {
+	made := &hold{name: t.params.name, token: t.granted.Token, place: t.granted.Guard()}
+	made.once = t.service.attemptAt(t.params.name, t.granted.Token)
+	id := t.beginHold(made)
+	tellGrant(ctx, t.granted.Token)
+	fire := &schedulev1.Fire{
+		HoldId: id, FencingToken: t.granted.Token, Tick: timestamppb.New(t.fire.Tick), Attempt: int32(t.fire.Attempt), RunId: t.fire.Run,
+	}
+	return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Fire{Fire: fire}}, t.asks(t.granted.Revocation, t.granted.Changed)
+}
