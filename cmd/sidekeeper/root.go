@@ -65,6 +65,8 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newQueueCommand(reach),
 		newAgreeCommand(reach),
 		newOnceCommand(reach),
+		newScheduleCommand(reach),
+		newCronCommand(reach),
 		newBarrierCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),

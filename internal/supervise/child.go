@@ -239,6 +239,16 @@ func (c *Child) keepUntil(then time.Duration) {
 // worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
 const worthTelling = 10 * time.Millisecond
 
+// hasExited says whether Exited is closed.
+func (c *Child) hasExited() bool {
+	select {
+	case <-c.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // ExitCode is the command's, or 128 and the number of the signal that ended it, which is SIGKILL if its guardian ended first;
 // exit.Lost if the guardian killed it. Only after Exited.
 func (c *Child) ExitCode() int {

@@ -15,10 +15,15 @@ import (
 
 // A Dialer connects to the sidecar, and remembers the newest connection.
 type Dialer struct {
-	mu     sync.Mutex
-	newest syscall.Conn
-	child  *Child // whose guardian keeps each connection on which its claim may hang; nil before there is one
-	given  syscall.Conn
+	mu       sync.Mutex
+	newest   syscall.Conn
+	children map[*Child]syscall.Conn // whose guardians keep each connection on which their claims may hang, and which they have got last
+}
+
+// A kept is a descriptor of a connection, for a guardian.
+type kept struct {
+	of   syscall.Conn
+	file *os.File
 }
 
 // Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it: a guardian that cannot keep it has it
@@ -31,41 +36,54 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.newest, _ = connection.(syscall.Conn)
-	if err := d.give(); err != nil {
+	if err := d.giveAll(); err != nil {
 		_ = connection.Close() // it has carried nothing
 		return nil, err
 	}
 	return connection, nil
 }
 
-// giveTo has the guardian of a child keep the newest connection from now on.
-func (d *Dialer) giveTo(child *Child) error {
+// giveTo has the guardian of a child keep the newest connection from now on, until the child has ended. It was started with one.
+func (d *Dialer) giveTo(child *Child, has syscall.Conn) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.child = child
-	return d.give()
+	if d.children == nil {
+		d.children = map[*Child]syscall.Conn{}
+	}
+	d.children[child] = has
+	return d.giveAll()
 }
 
-// give gives the newest connection to the guardian, if there is one that does not have it. The lock is held.
-func (d *Dialer) give() error {
-	if d.child == nil || d.given == d.newest {
-		return nil
+// giveAll gives the newest connection to the guardians that do not have it. The lock is held.
+func (d *Dialer) giveAll() error {
+	for child, given := range d.children {
+		if child.hasExited() {
+			delete(d.children, child)
+		} else if given != d.newest {
+			if err := d.give(child); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+func (d *Dialer) give(child *Child) error {
 	connection, err := d.hold()
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	d.given = d.newest
-	return d.child.keep(connection)
+	d.children[child] = d.newest
+	return child.keep(connection)
 }
 
-// first is what the guardian is started with.
-func (d *Dialer) first() (*os.File, error) {
+// first is what a guardian is started with.
+func (d *Dialer) first() (kept, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.given = d.newest
-	return d.hold()
+	file, err := d.hold()
+	return kept{d.newest, file}, err
 }
 
 // hold returns another descriptor of the newest connection. Until both are closed the sidecar sees no end of it, whatever

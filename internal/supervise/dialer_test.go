@@ -39,8 +39,8 @@ func TestAGuardianHasEachConnectionBeforeItIsUsed(t *testing.T) {
 	first, _ := dial()
 	inherited, err := d.first()
 	must(t, err)
-	must(t, inherited.Close())
-	must(t, d.giveTo(child))
+	must(t, inherited.file.Close())
+	must(t, d.giveTo(child, inherited.of))
 	must(t, first.Close())
 	ours, theirs := dial()
 

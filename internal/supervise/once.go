@@ -20,7 +20,8 @@ type Once struct {
 	Terminate bool                   // SIGTERM, too, when the lock is revoked
 
 	held  *sidekeeper.Attempt
-	child *Child // once it has ended
+	said  func() string // the end of what the command has said, for the note; may be nil
+	child *Child        // once it has ended
 	holding
 }
 
@@ -71,12 +72,17 @@ func (o *Once) release(ctx context.Context) error {
 	case o.child.ExitCode() != 0:
 		outcome, note = sidekeeper.Failed, fmt.Sprint("exit code ", o.child.ExitCode())
 	}
+	if o.said != nil {
+		note = noteOf(note, o.said())
+	}
 	err := o.held.Finish(ctx, outcome, note)
 	if err != nil && outcome == sidekeeper.Succeeded {
 		return &unrecorded{err}
 	}
 	return err
 }
+
+func (o *Once) ran(child *Child) { o.child = child }
 
 // unrecorded is why it is not recorded that a command has succeeded.
 type unrecorded struct{ error }

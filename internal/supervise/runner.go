@@ -57,6 +57,8 @@ type Runner struct {
 	Away           *Away         // is told when the client waits for its sidecar
 	Address        string        // of the sidecar, for messages
 	Timeout        time.Duration // of what ends the claim
+	Environment    []string      // of the command; nil for that of this process
+	Deaf           bool          // signals of this process are not for the command
 
 	say func(string, ...any)
 }
@@ -70,8 +72,10 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 		return exit.NotStarted(err)
 	}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
-	defer signal.Stop(signals)
+	if !r.Deaf {
+		signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
+		defer signal.Stop(signals)
+	}
 	say, finish := sayAside(r.Stderr)
 	defer finish()
 	r.say = say
@@ -86,8 +90,8 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 		return errors.Join(exit.NotStarted(err), r.release(claim, r.Timeout))
 	}
 	r.attend(ctx, claim, child, signals)
-	if of, is := claim.(*Once); is {
-		of.child = child
+	if of, is := claim.(interface{ ran(child *Child) }); is {
+		of.ran(child)
 	}
 	timeout := r.Timeout
 	if child.wasEnded() { // to wait for longer than the claim is safe would be in vain
@@ -129,20 +133,25 @@ func cancelOnSignal(ctx context.Context, signals <-chan os.Signal, cancel contex
 
 // start starts the command. If it must not outlive its claim, the guardian knows of that and keeps the connection on which it hangs.
 func (r *Runner) start(claim Claim) (*Child, error) {
+	environment := r.Environment
+	if environment == nil {
+		environment = os.Environ()
+	}
 	task := Task{
-		Argv: r.Command, Environment: append(os.Environ(), claim.environment()...), Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+		Argv: r.Command, Environment: slices.Concat(environment, claim.environment()), Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 	adoptOrphans() // of a guardian that is killed
 	if !claim.guarded() {
 		return Start(task)
 	}
-	var err error
-	if task.connection, err = r.Dialer.first(); err != nil {
+	connection, err := r.Dialer.first()
+	if err != nil {
 		return nil, err
 	}
+	task.connection = connection.file
 	task.until, _ = deadline(claim)
 	child, err := Start(task)
-	if err == nil && r.Dialer.giveTo(child) != nil {
+	if err == nil && r.Dialer.giveTo(child, connection.of) != nil {
 		child.Kill(0)
 	}
 	return child, err

@@ -43,9 +43,14 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext(ctx, network, address)
 }
 
-func (d *Dialer) first() (*os.File, error) { return nil, errUnsupported }
+type kept struct {
+	of   syscall.Conn
+	file *os.File
+}
 
-func (d *Dialer) giveTo(*Child) error { return errUnsupported }
+func (d *Dialer) first() (kept, error) { return kept{}, errUnsupported }
+
+func (d *Dialer) giveTo(*Child, syscall.Conn) error { return errUnsupported }
 
 // A Task is a command to run, and what it is run under.
 type Task struct {

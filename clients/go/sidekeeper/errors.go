@@ -90,6 +90,8 @@ var (
 	ErrKeyRunning           error = reason(errorsv1.Reason_REASON_KEY_RUNNING)
 	ErrRecordNotFound       error = reason(errorsv1.Reason_REASON_RECORD_NOT_FOUND)
 	ErrRecordMalformed      error = reason(errorsv1.Reason_REASON_RECORD_MALFORMED)
+	ErrScheduleNotFound     error = reason(errorsv1.Reason_REASON_SCHEDULE_NOT_FOUND)
+	ErrClocksDisagree       error = reason(errorsv1.Reason_REASON_CLOCKS_DISAGREE)
 	ErrTooManyPermits       error = reason(errorsv1.Reason_REASON_TOO_MANY_PERMITS)
 	ErrCandidateNotFound    error = reason(errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND)
 	ErrForeignCandidate     error = reason(errorsv1.Reason_REASON_FOREIGN_CANDIDATE)

@@ -276,6 +276,8 @@ func (r *request) hear(event *leasev1.Event) {
 			r.begun, r.holdID, r.token = true, entered.GetHoldId(), entered.GetToken()
 		case event.GetBegin().GetBegun() != nil:
 			r.begun, r.holdID, r.token = true, event.GetBegin().GetBegun().GetHoldId(), event.GetBegin().GetBegun().GetFencingToken()
+		case event.GetWork().GetFire() != nil:
+			r.begun, r.holdID, r.token = true, event.GetWork().GetFire().GetHoldId(), event.GetWork().GetFire().GetFencingToken()
 		case joined != nil:
 			r.begun, r.token = true, joined.GetIncarnation()
 		}

@@ -14,6 +14,7 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 )
 
 // OnceOptions say how to do work once. The zero value waits for ever for the lock of the key, with a lease of its own. It repeats work that was
@@ -55,6 +56,8 @@ type Attempt struct {
 	ticket  Ticket
 	number  int
 	options OnceOptions
+
+	ofSchedule bool // it is at a tick
 }
 
 // Begin waits for its turn and returns when the work of the key is certainly the caller's for some time to come, and its attempt is recorded.
@@ -146,9 +149,8 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome, note string) erro
 
 // finish asks again when the reply was lost, until ctx ends: the sidecar may be away, and wait for the lock itself.
 func (a *Attempt) finish(ctx context.Context, outcome Outcome, note string) error {
-	request := &oncev1.FinishRequest{HoldId: a.id, Outcome: oncev1.Outcome(outcome), Note: note}
 	for again := (pause{}); ; {
-		_, err := oncev1.NewOnceServiceClient(a.client.connection).Finish(ctx, request, grpc.WaitForReady(true))
+		err := a.finishOnce(ctx, oncev1.Outcome(outcome), note)
 		if err == nil {
 			return nil
 		}
@@ -157,6 +159,17 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, note string) erro
 			return fmt.Errorf("%s: the outcome is not recorded: %w", a.what, err)
 		}
 	}
+}
+
+func (a *Attempt) finishOnce(ctx context.Context, outcome oncev1.Outcome, note string) (err error) {
+	if a.ofSchedule {
+		request := &schedulev1.FinishRequest{HoldId: a.id, Outcome: outcome, Note: note}
+		_, err = schedulev1.NewScheduleServiceClient(a.client.connection).Finish(ctx, request, grpc.WaitForReady(true))
+	} else {
+		request := &oncev1.FinishRequest{HoldId: a.id, Outcome: outcome, Note: note}
+		_, err = oncev1.NewOnceServiceClient(a.client.connection).Finish(ctx, request, grpc.WaitForReady(true))
+	}
+	return err
 }
 
 // Once has work done once for a key, and says whether it was done in this call. If it was done before, Once returns false and no error. The
