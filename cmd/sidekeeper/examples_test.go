@@ -67,11 +67,29 @@ var trials = map[string]trial{
 	"sidekeeper lock run nightly --once 2026-11-29 -- ./make-reports --all": {
 		says: `^nightly --all under \d+\n$`, then: "sidekeeper lock run nightly --once 2026-11-29 -- false",
 	},
-	"sidekeeper once ls nightly":                          {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
-	"sidekeeper once ls nightly --output json":            {before: done, says: `"state":"STATE_SUCCEEDED"`},
-	"sidekeeper once show nightly 2026-11-29":             {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
-	"sidekeeper once forget nightly 2026-11-29":           {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
-	"sidekeeper once forget nightly 2026-11-29 --wait 1m": {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
+	"sidekeeper once ls nightly":                                                {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
+	"sidekeeper once ls nightly --output json":                                  {before: done, says: `"state":"STATE_SUCCEEDED"`},
+	"sidekeeper once show nightly 2026-11-29":                                   {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
+	"sidekeeper once forget nightly 2026-11-29":                                 {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
+	"sidekeeper once forget nightly 2026-11-29 --wait 1m":                       {before: done, says: "^2026-11-29 of nightly is forgotten\n$"},
+	"sidekeeper schedule ls":                                                    {before: planned, says: `(?m)^nightly +0 3 \* \* \* +UTC +20`},
+	"sidekeeper schedule ls cron --output json":                                 {before: planned, says: `^\{"schedules":\[\],`},
+	"sidekeeper schedule show nightly":                                          {before: planned, says: `(?m)^nightly .* waiting +-$`},
+	"sidekeeper schedule show nightly --output json":                            {before: planned, says: `"timeZone":"UTC"`},
+	"sidekeeper schedule history nightly":                                       {before: planned, says: "^TICK +STATE "},
+	"sidekeeper schedule history nightly --output json":                         {before: planned, says: `^\{"outcomes":\[\]\}`},
+	"sidekeeper schedule put nightly '0 3 * * *' --time-zone Europe/Berlin":     {says: `(?m)^nightly +0 3 \* \* \* +Europe/Berlin +20`},
+	"sidekeeper schedule put nightly '0 3 * * *' --misfire once --on-loss skip": {says: `(?m)^nightly .* waiting +-$`},
+	"sidekeeper schedule pause nightly":                                         {before: planned, says: `(?m)^nightly .* paused +-$`},
+	"sidekeeper schedule resume nightly":                                        {before: planned, says: `(?m)^nightly .* waiting +-$`},
+	"sidekeeper schedule run nightly":                                           {before: planned, says: "^run-[0-9a-z]+ of nightly is asked for\n$"},
+	"sidekeeper schedule run nightly --id after-the-repair":                     {before: planned, says: "^after-the-repair of nightly is asked for\n$"},
+	"sidekeeper schedule reset nightly":                                         {before: planned, says: `(?m)^nightly .* waiting +-$`},
+	"sidekeeper schedule rm nightly":                                            {before: planned, says: "^nightly is removed\n$"},
+	"sidekeeper cron run /etc/sidekeeper/crontab":                               {before: crontabs, says: "1 lines of ", ended: os.Interrupt},
+	"sidekeeper cron run /etc/sidekeeper/crontab --time-zone Europe/Berlin --prefix billing": {
+		before: crontabs, says: "1 lines of ", ended: syscall.SIGTERM,
+	},
 	"sidekeeper lock run accounts/7 accounts/9 -- ./transfer": {
 		says: `^accounts/7 accounts/9 \d+ \d+ under accounts/7:\d+ accounts/9:\d+\n$`,
 	},
@@ -317,6 +335,10 @@ var trials = map[string]trial{
 }
 
 // done has work done.
+const planned = "sidekeeper schedule put nightly '0 3 * * *'"
+
+const crontabs = "mkdir -p etc/sidekeeper && echo '0 3 * * * make-reports' > etc/sidekeeper/crontab"
+
 const done = "sidekeeper lock run nightly --once 2026-11-29 -- true"
 
 // begun begins an agreement whose only participant is a.
@@ -379,7 +401,7 @@ func newStage(t *testing.T, program string) *stage {
 	s.replaced = []string{
 		"zk-1:2181,zk-2:2181,zk-3:2181", ensemble, "zk-1:2181", ensemble, "--listen 127.0.0.1:7181", "--listen 127.0.0.1:0",
 		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin, "127.0.0.1:7184", "127.0.0.1:0",
-		"127.0.0.1:7181", address, " /run/", " " + s.folder + "/run/",
+		"127.0.0.1:7181", address, " /run/", " " + s.folder + "/run/", " /etc/", " " + s.folder + "/etc/",
 	}
 	s.environ = append(s.environ, sidekeeper.AddressVariable+"="+address, operatorAddressVariable+"="+address, adminVariable+"="+admin)
 	return s

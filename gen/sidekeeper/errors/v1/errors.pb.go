@@ -339,8 +339,8 @@ const (
 	//
 	// What to do: check the name; make the schedule with Put.
 	Reason_REASON_SCHEDULE_NOT_FOUND Reason = 90
-	// FAILED_PRECONDITION: the clock of the sidecar's machine and that of the ensemble's leader are further apart than the sidecar's clock
-	// tolerance, so that it is not certain what time it is.
+	// FAILED_PRECONDITION: the clock of the sidecar's machine and that of the ensemble's leader are too far apart. `tolerance` is how far they
+	// may be. So it is not certain what time it is.
 	//
 	// What to do: set the clocks of the machine and of all servers of the ensemble, and keep them so with NTP.
 	Reason_REASON_CLOCKS_DISAGREE Reason = 91

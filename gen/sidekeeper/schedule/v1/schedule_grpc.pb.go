@@ -48,7 +48,7 @@ const (
 // ends calls with CLOCKS_DISAGREE.
 //
 // A line whose hour is `*` goes by real time, and fires in both hours of an hour that comes twice. Any other line fires once for
-// each of its times: of one that comes twice at the first, and for one that is skipped right after the gap.
+// each of its times. Of a time that comes twice it fires at the first. For a time that is skipped it fires right after the gap.
 type ScheduleServiceClient interface {
 	// Put makes a schedule, or changes it. What is omitted stays as it is. If the line, the zone or `paused` changes, the next tick is
 	// the first one after now. Idempotent: a Put that changes nothing leaves the next tick as it is.
@@ -118,16 +118,16 @@ type ScheduleServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): the name breaks a rule.
 	Reset(ctx context.Context, in *ResetRequest, opts ...grpc.CallOption) (*ResetResponse, error)
 	// Work waits for a tick, or a run, and holds the lock of the schedule while the caller works. It sends `queued` if other callers are
-	// ahead, and `fire` once. Then it is as a lock's stream: it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has
-	// succeeded or failed, and Work again for the next tick. An attempt whose stream ends without Finish is lost. It is recorded
-	// before `fire` is sent, so it may count as lost even if the stream ends without `fire`.
+	// ahead, and `fire` once. Then it is as a lock's stream: it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work
+	// has succeeded or failed, and Work again for the next tick. An attempt whose stream ends without Finish is lost. It is
+	// recorded before `fire` is sent, so it may count as lost even if the stream ends without `fire`.
 	//
 	// The first in the queue waits until the next tick, and is sent nothing meanwhile. Set no deadline: it ends the hold as well. Not
 	// idempotent.
 	//
 	// The stream ends with
 	//
-	//	OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
+	//	OK: the attempt is finished, or its hold was released.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule, or it was deleted.
 	//	FAILED_PRECONDITION (CLOCKS_DISAGREE): the clocks of sidecar and ensemble are too far apart. Nothing has begun.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the schedule's node, or this sidecar does not know its zone.
@@ -289,7 +289,7 @@ func (c *scheduleServiceClient) Finish(ctx context.Context, in *FinishRequest, o
 // ends calls with CLOCKS_DISAGREE.
 //
 // A line whose hour is `*` goes by real time, and fires in both hours of an hour that comes twice. Any other line fires once for
-// each of its times: of one that comes twice at the first, and for one that is skipped right after the gap.
+// each of its times. Of a time that comes twice it fires at the first. For a time that is skipped it fires right after the gap.
 type ScheduleServiceServer interface {
 	// Put makes a schedule, or changes it. What is omitted stays as it is. If the line, the zone or `paused` changes, the next tick is
 	// the first one after now. Idempotent: a Put that changes nothing leaves the next tick as it is.
@@ -359,16 +359,16 @@ type ScheduleServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): the name breaks a rule.
 	Reset(context.Context, *ResetRequest) (*ResetResponse, error)
 	// Work waits for a tick, or a run, and holds the lock of the schedule while the caller works. It sends `queued` if other callers are
-	// ahead, and `fire` once. Then it is as a lock's stream: it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work has
-	// succeeded or failed, and Work again for the next tick. An attempt whose stream ends without Finish is lost. It is recorded
-	// before `fire` is sent, so it may count as lost even if the stream ends without `fire`.
+	// ahead, and `fire` once. Then it is as a lock's stream: it sends `suspended`, `resumed` and `revocation_requested`. Call Finish when the work
+	// has succeeded or failed, and Work again for the next tick. An attempt whose stream ends without Finish is lost. It is
+	// recorded before `fire` is sent, so it may count as lost even if the stream ends without `fire`.
 	//
 	// The first in the queue waits until the next tick, and is sent nothing meanwhile. Set no deadline: it ends the hold as well. Not
 	// idempotent.
 	//
 	// The stream ends with
 	//
-	//	OK: the attempt is finished, through Finish, or the hold was released through LockService.Release.
+	//	OK: the attempt is finished, or its hold was released.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule, or it was deleted.
 	//	FAILED_PRECONDITION (CLOCKS_DISAGREE): the clocks of sidecar and ensemble are too far apart. Nothing has begun.
 	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the schedule's node, or this sidecar does not know its zone.
