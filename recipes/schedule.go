@@ -47,8 +47,8 @@ const (
 
 // Schedule is the schedule of one name: a node that holds what it is, its next tick and what became of the last ones.
 //
-// Only the next tick can begin. The transaction that begins it checks the place of the lock, and changes the node by its version. A version never
-// comes back: each transaction also checks the version of a node that every removal of a schedule changes. So none that is
+// Only the next tick can begin. The transaction that begins it checks the place of the lock, and changes the node by its version. A version
+// never comes back: each transaction also checks the version of a node that every removal of a schedule changes. So none that is
 // late is taken for one about another schedule of the same name.
 type Schedule struct {
 	Path      string        // of its node
@@ -114,12 +114,12 @@ type ScheduleState struct {
 }
 
 // IsTooFar says whether the next tick lies further ahead than the line says, by the clock of this machine, which may be late by the tolerance.
-func (s ScheduleState) IsTooFar(tolerance time.Duration) bool {
+func (s *ScheduleState) IsTooFar(tolerance time.Duration) bool {
 	return s.next != nil && s.Next.After(s.next(time.Now().Add(tolerance)))
 }
 
 // encode takes the room that Finish needs at once, so that no quota can refuse it later.
-func (f scheduleForm) encode() []byte {
+func (f *scheduleForm) encode() []byte {
 	data := compact(f)
 	if f.Running != nil {
 		full := f
@@ -141,7 +141,7 @@ func compact(form any) []byte {
 }
 
 // isOurs says whether a schedule is in our form. Any program may have written it.
-func (f scheduleForm) isOurs() bool {
+func (f *scheduleForm) isOurs() bool {
 	known := func(of Fire) bool {
 		return slices.Contains([]Outcome{Succeeded, Failed, Lost, Missed}, of.Outcome) && of.Attempt >= 0 && of.Attempt <= MaxFires &&
 			of.Missed >= 0 && of.Missed <= math.MaxInt32

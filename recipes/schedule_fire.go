@@ -8,7 +8,7 @@ import (
 )
 
 // isDue says whether the next tick is.
-func (f scheduleForm) isDue(now time.Time) bool { return !f.Next.IsZero() && !now.Before(f.Next) }
+func (f *scheduleForm) isDue(now time.Time) bool { return !f.Next.IsZero() && !now.Before(f.Next) }
 
 // end notes what became of an attempt, which runs no more.
 func (f *scheduleForm) end(of Fire, outcome Outcome, note string, now time.Time) {
@@ -29,7 +29,7 @@ func (f *scheduleForm) miss(first time.Time, count int, now time.Time) {
 }
 
 // latest is the last tick that is due, and how many are before it: maxCounted of more. The next tick is due.
-func (s ScheduleState) latest(now time.Time) (last time.Time, before int) {
+func (s *ScheduleState) latest(now time.Time) (last time.Time, before int) {
 	for last = s.Next; before < maxCounted; before++ {
 		following := s.next(last)
 		if following.IsZero() || following.After(now) {
@@ -100,7 +100,7 @@ func (s Schedule) Begun(ctx context.Context, tree Tree, hold *Hold) (*Fire, erro
 }
 
 // begunBy is the attempt that runs, if it is that of the hold with the token.
-func (f scheduleForm) begunBy(token int64) *Fire {
+func (f *scheduleForm) begunBy(token int64) *Fire {
 	if f.Running == nil || f.Running.Token != token {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (s *ScheduleState) begin(made Fire, now time.Time) bool {
 }
 
 // isInTime says whether a tick may begin now.
-func (f scheduleForm) isInTime(tick, now time.Time) bool {
+func (f *scheduleForm) isInTime(tick, now time.Time) bool {
 	return f.CatchUp || now.Sub(tick) <= f.StartWithin
 }
 
@@ -181,7 +181,7 @@ func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome 
 }
 
 // isRepeated says whether another attempt has followed one that was lost.
-func (f scheduleForm) isRepeated(lost Fire) bool {
+func (f *scheduleForm) isRepeated(lost Fire) bool {
 	follows := func(of Fire) bool { return of.Tick.Equal(lost.Tick) && of.Run == lost.Run && of.Attempt > lost.Attempt }
 	return f.Running != nil && follows(*f.Running) || slices.ContainsFunc(f.Recent, follows)
 }

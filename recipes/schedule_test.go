@@ -108,7 +108,8 @@ func (w world) schedule() string {
 	if of.Gone {
 		text += " lost"
 	}
-	for _, fire := range of.Recent {
+	for i := range of.Recent {
+		fire := &of.Recent[i]
 		text += fmt.Sprintf(", %s %s %d", fire.Outcome, fire.Tick.Format(clockForm), max(fire.Attempt, fire.Missed))
 	}
 	return text
@@ -224,12 +225,24 @@ func TestOfTicksThatAreLateOnlyTheLastBegins(t *testing.T) {
 		now        string
 		told, then string
 	}{
-		"in time":         {hourly, "01T03:04:00", "01T03:00 1", "next 01T04:00, runs 01T03:00 1, MISSED 01T01:00 2"},
-		"too late":        {hourly, "01T03:06:00", "not yet", "next 01T04:00, MISSED 01T01:00 3"},
-		"however late":    {recipes.Rule{Line: "0 * * * *", Zone: "UTC", CatchUp: true}, "01T03:59:00", "01T03:00 1", "next 01T04:00, runs 01T03:00 1, MISSED 01T01:00 2"},
-		"a single one":    {hourly, "01T01:04:00", "01T01:00 1", "next 01T02:00, runs 01T01:00 1"},
-		"thousands":       {recipes.Rule{Line: "* * * * *", Zone: "UTC", StartWithin: time.Minute}, "09T00:00:10", "09T00:00 1", "next 09T00:01, runs 09T00:00 1, MISSED 01T00:01 1000"},
-		"thousands, rare": {recipes.Rule{Line: "*/2 0 * * *", Zone: "UTC", CatchUp: true}, "31T23:00:00", "31T00:58 1", "next 01T00:00, runs 31T00:58 1, MISSED 01T00:02 928"},
+		"in time":  {hourly, "01T03:04:00", "01T03:00 1", "next 01T04:00, runs 01T03:00 1, MISSED 01T01:00 2"},
+		"too late": {hourly, "01T03:06:00", "not yet", "next 01T04:00, MISSED 01T01:00 3"},
+		"however late": {
+			recipes.Rule{Line: "0 * * * *", Zone: "UTC", CatchUp: true},
+			"01T03:59:00", "01T03:00 1",
+			"next 01T04:00, runs 01T03:00 1, MISSED 01T01:00 2",
+		},
+		"a single one": {hourly, "01T01:04:00", "01T01:00 1", "next 01T02:00, runs 01T01:00 1"},
+		"thousands": {
+			recipes.Rule{Line: "* * * * *", Zone: "UTC", StartWithin: time.Minute},
+			"09T00:00:10", "09T00:00 1",
+			"next 09T00:01, runs 09T00:00 1, MISSED 01T00:01 1000",
+		},
+		"in one hour a day": {
+			recipes.Rule{Line: "*/2 0 * * *", Zone: "UTC", CatchUp: true},
+			"31T23:00:00", "31T00:58 1",
+			"next 01T00:00, runs 31T00:58 1, MISSED 01T00:02 928",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w world) {
@@ -453,10 +466,13 @@ func TestAScheduleKeepsSoManyOutcomesAndItsRoom(t *testing.T) {
 
 func TestAScheduleThatAnotherProgramHasWrittenIsMalformed(t *testing.T) {
 	for _, data := range []string{
-		"", "x", `{"cron":"x","zone":"UTC"}`, `{"cron":"0 * * * *","zone":"Europe/Atlantis"}`, `{"cron":"0 * * * *","zone":"UTC","start_within_ns":-1}`,
-		`{"cron":"0 * * * *","zone":"UTC","recent":[{"outcome":"BEGUN"}]}`, `{"cron":"0 * * * *","zone":"UTC","recent":[{"outcome":"LOST","attempt":-1}]}`,
+		"", "x", `{"cron":"x","zone":"UTC"}`, `{"cron":"0 * * * *","zone":"Europe/Atlantis"}`,
+		`{"cron":"0 * * * *","zone":"UTC","start_within_ns":-1}`,
+		`{"cron":"0 * * * *","zone":"UTC","recent":[{"outcome":"BEGUN"}]}`,
+		`{"cron":"0 * * * *","zone":"UTC","recent":[{"outcome":"LOST","attempt":-1}]}`,
 		`{"cron":"0 * * * *","zone":"UTC","running":{"outcome":"BEGUN","attempt":1,"token":7},"place":"/a/../b"}`,
-		`{"cron":"0 * * * *","zone":"UTC","running":{"outcome":"LOST","attempt":1,"token":7},"place":"/locks/a/_c_0123456789abcdef0123456789abcdef-lock-1"}`,
+		`{"cron":"0 * * * *","zone":"UTC","running":{"outcome":"LOST","attempt":1,"token":7},` +
+			`"place":"/locks/a/_c_0123456789abcdef0123456789abcdef-lock-1"}`,
 	} {
 		inBubble(t, func(w world) {
 			w.puts(hourly)

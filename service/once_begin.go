@@ -139,7 +139,7 @@ func (o *onceService) attemptOf(asked *leasev1.Claim) *attempt {
 }
 
 // beginWords are those of a caller that begins work.
-var beginWords = lockWords[*oncev1.BeginResponse]{
+var beginWords = lockWords[*oncev1.BeginResponse]{ //nolint:dupl // the same events, in messages of its own
 	waits: kindOnce,
 	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *oncev1.BeginResponse) {
 		return queued(turn, 0, false), func() *oncev1.BeginResponse {

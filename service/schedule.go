@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -102,7 +101,8 @@ func brokenLine(rule recipes.Rule, err error) error {
 	case errors.Is(err, cron.ErrNever):
 		return invalid("cron", rule.Line, "a line that fires: this one never does")
 	case err != nil:
-		return invalid("cron", rule.Line, "five fields as in crontab(5), or @hourly, @daily, @weekly, @monthly or @yearly: "+strconv.QuoteToASCII(err.Error()))
+		known := "five fields as in crontab(5), or @hourly, @daily, @weekly, @monthly or @yearly: "
+		return invalid("cron", rule.Line, known+strconv.QuoteToASCII(err.Error()))
 	}
 	return nil
 }
@@ -193,8 +193,8 @@ func (s *scheduleService) History(ctx context.Context, request *schedulev1.Histo
 		return nil, s.meaning(err, request.GetName())
 	}
 	response := &schedulev1.HistoryResponse{}
-	for _, fire := range slices.Backward(state.Recent) {
-		response.Outcomes = append(response.Outcomes, fireOnWire(fire, false))
+	for i := range state.Recent {
+		response.Outcomes = append(response.Outcomes, fireOnWire(state.Recent[len(state.Recent)-1-i], false))
 	}
 	return response, nil
 }
@@ -286,7 +286,7 @@ func (s *scheduleService) Finish(ctx context.Context, request *schedulev1.Finish
 	if err != nil {
 		return nil, err
 	}
-	of := (*attempt)(nil)
+	var of *attempt
 	if ended != nil {
 		of = ended.once
 	} else {

@@ -64,7 +64,7 @@ func (s *scheduleService) attemptAt(of name, token int64) *attempt {
 }
 
 // workWords are those of a caller that works for a schedule.
-var workWords = lockWords[*schedulev1.WorkResponse]{
+var workWords = lockWords[*schedulev1.WorkResponse]{ //nolint:dupl // the same events, in messages of its own
 	waits: kindSchedule,
 	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *schedulev1.WorkResponse) {
 		return queued(turn, 0, false), func() *schedulev1.WorkResponse {

@@ -42,7 +42,8 @@ func (c clockwork) runs(owner string) *program {
 // schedule calls `sidekeeper schedule`.
 func (c clockwork) schedule(args ...string) string {
 	c.t.Helper()
-	stdout, stderr, _ := output(c.t, append([]string{"--address", c.sidecar.Address(), "--operator-address", c.sidecar.Address(), "schedule"}, args...)...)
+	at := c.sidecar.Address()
+	stdout, stderr, _ := output(c.t, append([]string{"--address", at, "--operator-address", at, "schedule"}, args...)...)
 	return stdout + stderr
 }
 
@@ -156,7 +157,8 @@ func TestSchedulesFromACommandLine(t *testing.T) {
 		{"put nightly @daily --time-zone Europe/Berlin --misfire once --start-within 1h --on-loss skip", "nightly  @daily  Europe/Berlin  20"},
 		{"pause nightly", " paused "},
 		{"put nightly @hourly", " paused "},
-		{"show nightly --output json", `"cron":"@hourly","timeZone":"Europe/Berlin","misfire":"MISFIRE_ONCE","startWithin":"3600s","onLoss":"POLICY_SKIP","paused":true`},
+		{"show nightly --output json", `"cron":"@hourly","timeZone":"Europe/Berlin","misfire":"MISFIRE_ONCE","startWithin":"3600s",` +
+			`"onLoss":"POLICY_SKIP","paused":true`},
 		{"resume nightly", " waiting "},
 		{"reset nightly", " waiting "},
 		{"ls n", "NAME"},

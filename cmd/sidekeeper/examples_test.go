@@ -82,11 +82,15 @@ var trials = map[string]trial{
 	"sidekeeper schedule put nightly '0 3 * * *' --misfire once --on-loss skip": {says: `(?m)^nightly .* waiting +-$`},
 	"sidekeeper schedule pause nightly":                                         {before: planned, says: `(?m)^nightly .* paused +-$`},
 	"sidekeeper schedule resume nightly":                                        {before: planned, says: `(?m)^nightly .* waiting +-$`},
-	"sidekeeper schedule run nightly":                                           {before: planned, says: "^run-[0-9a-z]+ of nightly is asked for\n$"},
-	"sidekeeper schedule run nightly --id after-the-repair":                     {before: planned, says: "^after-the-repair of nightly is asked for\n$"},
-	"sidekeeper schedule reset nightly":                                         {before: planned, says: `(?m)^nightly .* waiting +-$`},
-	"sidekeeper schedule rm nightly":                                            {before: planned, says: "^nightly is removed\n$"},
-	"sidekeeper cron run /etc/sidekeeper/crontab":                               {before: crontabs, says: "1 lines of ", ended: os.Interrupt},
+	"sidekeeper schedule run nightly": {
+		before: planned, says: "^run-[0-9A-Z]+ of nightly is asked for\n$",
+	},
+	"sidekeeper schedule run nightly --id after-the-repair": {
+		before: planned, says: "^after-the-repair of nightly is asked for\n$",
+	},
+	"sidekeeper schedule reset nightly":           {before: planned, says: `(?m)^nightly .* waiting +-$`},
+	"sidekeeper schedule rm nightly":              {before: planned, says: "^nightly is removed\n$"},
+	"sidekeeper cron run /etc/sidekeeper/crontab": {before: crontabs, says: "1 lines of ", ended: os.Interrupt},
 	"sidekeeper cron run /etc/sidekeeper/crontab --time-zone Europe/Berlin --prefix billing": {
 		before: crontabs, says: "1 lines of ", ended: syscall.SIGTERM,
 	},

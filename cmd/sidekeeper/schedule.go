@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strconv"
@@ -73,9 +74,11 @@ func (r *reach) scheduleList(ctx context.Context, schedules schedulev1.ScheduleS
 			return err
 		}
 		all.Schedules = append(all.Schedules, page.GetSchedules()...)
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+		token := page.GetNextPageToken()
+		if token == "" {
 			return r.showSchedules(to, all)
 		}
+		request.PageToken = token
 	}
 }
 
@@ -195,7 +198,7 @@ func newScheduleRunCommand(reach *reach) *cobra.Command {
 	command := scheduleCommand(reach, &reach.address, "run NAME", "Have the work of a schedule begin now", cobra.ExactArgs(1),
 		func(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
 			if id == "" {
-				id = "run-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+				id = "run-" + rand.Text()
 			}
 			_, err := schedules.Run(ctx, &schedulev1.RunRequest{Name: args[0], Id: id})
 			if err == nil {

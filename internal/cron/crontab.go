@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,7 +91,7 @@ func (r *reader) read(line string) error {
 	if job.Command == "" {
 		return fmt.Errorf("%w and a command", ErrLine)
 	}
-	job.Number, job.Zone, job.Shell, job.Environment = r.number, r.Zone, r.shell, r.environment[:len(r.environment):len(r.environment)]
+	job.Number, job.Zone, job.Shell, job.Environment = r.number, r.Zone, r.shell, slices.Clip(r.environment)
 	job.Command, job.Input = input(job.Command)
 	if job.Name == "" {
 		job.Name = r.nameOf(job.Command)
@@ -114,7 +115,7 @@ func (r *reader) set(name, value string) {
 		r.shell = value
 		fallthrough
 	default:
-		r.environment = append(r.environment[:len(r.environment):len(r.environment)], name+"="+value)
+		r.environment = append(slices.Clip(r.environment), name+"="+value)
 	}
 }
 

@@ -52,7 +52,7 @@ const longestNote = 256
 
 // noteOf is a note and the end of what a command has said, as a note may be.
 func noteOf(note, said string) string {
-	said = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(said, "?"), func(r rune) bool { return unicode.IsControl(r) }), " | ")
+	said = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(said, "?"), unicode.IsControl), " | ")
 	if note != "" && said != "" {
 		note += ": "
 	}
