@@ -291,6 +291,14 @@ export class RecordMalformedError extends SidekeeperError {
   override readonly reason = "RECORD_MALFORMED";
 }
 
+export class ScheduleNotFoundError extends SidekeeperError {
+  override readonly reason = "SCHEDULE_NOT_FOUND";
+}
+
+export class ClocksDisagreeError extends SidekeeperError {
+  override readonly reason = "CLOCKS_DISAGREE";
+}
+
 export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
@@ -379,6 +387,8 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["KEY_RUNNING", KeyRunningError],
   ["RECORD_NOT_FOUND", RecordNotFoundError],
   ["RECORD_MALFORMED", RecordMalformedError],
+  ["SCHEDULE_NOT_FOUND", ScheduleNotFoundError],
+  ["CLOCKS_DISAGREE", ClocksDisagreeError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],

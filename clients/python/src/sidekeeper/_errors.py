@@ -17,6 +17,7 @@ __all__ = [
     "AlreadyContendingError",
     "AlreadyDoneError",
     "CandidateNotFoundError",
+    "ClocksDisagreeError",
     "ConnectionLimitError",
     "DeadlockError",
     "DeliveryReturnedError",
@@ -65,6 +66,7 @@ __all__ = [
     "RecordMalformedError",
     "RecordNotFoundError",
     "ReleaseUnconfirmedError",
+    "ScheduleNotFoundError",
     "SemaphoreExistsError",
     "SemaphoreFullError",
     "SemaphoreMalformedError",
@@ -393,6 +395,14 @@ class RecordNotFoundError(SidekeeperError):
 
 class RecordMalformedError(SidekeeperError):
     reason = "RECORD_MALFORMED"
+
+
+class ScheduleNotFoundError(SidekeeperError):
+    reason = "SCHEDULE_NOT_FOUND"
+
+
+class ClocksDisagreeError(SidekeeperError):
+    reason = "CLOCKS_DISAGREE"
 
 
 class TooManyPermitsError(SidekeeperError):
