@@ -68,6 +68,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrQueueFull, sidekeeper.ErrQueueEmpty, sidekeeper.ErrDeliveryReturned, sidekeeper.ErrAgreementNotFound,
 		sidekeeper.ErrNotRecorded, sidekeeper.ErrAlreadyDone, sidekeeper.ErrNotRepeated, sidekeeper.ErrSuperseded,
 		sidekeeper.ErrTooManyKeys, sidekeeper.ErrKeyRunning, sidekeeper.ErrRecordNotFound, sidekeeper.ErrRecordMalformed,
+		sidekeeper.ErrScheduleNotFound, sidekeeper.ErrClocksDisagree,
 		sidekeeper.ErrTooManyPermits, sidekeeper.ErrCandidateNotFound, sidekeeper.ErrForeignCandidate,
 		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}
