@@ -191,7 +191,7 @@ func (c *Client) Once(
 	defer func() {
 		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
-		finished := error(nil)
+		var finished error
 		if outcome == Failed && attempt.isLost(err) {
 			finished = attempt.Release(finishing)
 		} else {
