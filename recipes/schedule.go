@@ -111,6 +111,7 @@ type ScheduleState struct {
 	node     Node
 	removals int32 // the version of Removals; −1 if it is missing
 	next     func(after time.Time) time.Time
+	unread   error // why there is no next: another sidecar may know the zone
 }
 
 // IsTooFar says whether the next tick lies further ahead than the line says, by the clock of this machine, which may be late by the tolerance.
@@ -122,7 +123,7 @@ func (s *ScheduleState) IsTooFar(tolerance time.Duration) bool {
 func (f *scheduleForm) encode() []byte {
 	data := compact(f)
 	if f.Running != nil {
-		full := f
+		full := *f
 		full.end(*f.Running, Succeeded, strings.Repeat(`"`, MaxNote), f.Running.Begun.Add(time.Nanosecond))
 		data = append(data, bytes.Repeat([]byte{' '}, max(0, len(compact(full))-len(data)))...)
 	}
@@ -203,7 +204,7 @@ func (s Schedule) readAt(ctx context.Context, tree Tree) (of ScheduleState, err 
 		return of, ErrMalformedRecord
 	}
 	if of.next, err = s.Line(of.Line, of.Zone); err != nil {
-		return of, fmt.Errorf("%w: %w", ErrMalformedRecord, err)
+		of.next, of.unread = nil, fmt.Errorf("%w: %w", ErrMalformedRecord, err)
 	}
 	return of, nil
 }
@@ -256,82 +257,6 @@ func (s Schedule) commit(ctx context.Context, store Store, of ScheduleState, cha
 	return err
 }
 
-// Put makes a schedule or changes its rule. to is given the rule as it is, or none. ErrMalformedRecord, ErrClocksDisagree, ErrDirectoryTooLarge.
-func (s Schedule) Put(ctx context.Context, store Store, to func(rule *Rule) (Rule, error)) (ScheduleState, error) {
-	for {
-		of, err := s.change(ctx, store, nil, func(of *ScheduleState) error {
-			rule, err := to(&of.Rule)
-			if err == nil && rule == of.Rule {
-				err = errAsItIs
-			}
-			if err != nil {
-				return err
-			}
-			return s.become(ctx, store, of, rule)
-		})
-		if !errors.Is(err, ErrNoSchedule) {
-			return of, err
-		}
-		if of, err = s.create(ctx, store, of, to); err == nil {
-			return of, nil
-		}
-		if err := again(err); err != nil {
-			return of, err
-		}
-	}
-}
-
-// become gives a schedule a rule. Its next tick stays, unless the rule has others.
-func (s Schedule) become(ctx context.Context, store Store, of *ScheduleState, rule Rule) (err error) {
-	before := of.Rule
-	of.Rule = rule
-	if before.Line == rule.Line && before.Zone == rule.Zone && before.Paused == rule.Paused {
-		return nil
-	}
-	now, err := s.now(ctx, store)
-	if err != nil {
-		return err
-	}
-	if !before.Paused && of.isDue(now) {
-		_, missed := of.latest(now)
-		of.miss(of.Next, missed+1, now)
-	}
-	if of.next, err = s.Line(rule.Line, rule.Zone); err != nil {
-		return err
-	}
-	of.Next = of.next(later(now, of.Last))
-	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func (s Schedule) create(ctx context.Context, store Store, of ScheduleState, to func(*Rule) (Rule, error)) (_ ScheduleState, err error) {
-	if of.Rule, err = to(nil); err != nil {
-		return of, err
-	}
-	if of.next, err = s.Line(of.Line, of.Zone); err != nil {
-		return of, err
-	}
-	count, err := childrenOf(ctx, store, path.Dir(s.Path))
-	if err == nil && count >= MaxSchedules {
-		err = ErrDirectoryTooLarge
-	}
-	if err != nil {
-		return of, err
-	}
-	now, err := s.now(ctx, store)
-	if err != nil {
-		return of, err
-	}
-	of.Next = of.next(now)
-	return of, s.commit(ctx, store, of, Create(s.Path, of.encode()))
-}
-
 // Remove removes a schedule. ErrNoSchedule.
 func (s Schedule) Remove(ctx context.Context, store Store) error {
 	for tried := false; ; tried = true {
@@ -373,15 +298,21 @@ func (s Schedule) Ask(ctx context.Context, store Store, id string) error {
 	return err
 }
 
-// Reset sets the next tick to the first one after now, whatever has begun.
+// Reset sets the next tick to the first one after now, whatever has begun. Ticks that are due are noted as missed.
 func (s Schedule) Reset(ctx context.Context, store Store) (ScheduleState, error) {
 	return s.change(ctx, store, nil, func(of *ScheduleState) error {
 		now, err := s.now(ctx, store)
+		if err = cmp.Or(err, of.unread); err != nil {
+			return err
+		}
 		next := of.next(now)
-		if err == nil && of.Next.Equal(next) && !of.Last.After(now) {
+		if of.Next.Equal(next) && !of.Last.After(now) {
 			return errAsItIs
 		}
+		if !of.Paused && of.isDue(now) {
+			of.missAll(now)
+		}
 		of.Next, of.Last = next, time.Time{}
-		return err
+		return nil
 	})
 }

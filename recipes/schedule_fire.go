@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -67,11 +68,11 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 			return ErrStands
 		}
 		now, err := s.now(ctx, store)
-		if err != nil {
+		if err = cmp.Or(err, of.unread); err != nil {
 			return err
 		}
 		if idle && !of.isDue(now) {
-			pause = min(of.Next.Sub(now), lookEvery)
+			pause = of.pause(now)
 			return errAsItIs
 		}
 		made := Fire{
@@ -88,6 +89,18 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 		return nil, 0, err
 	}
 	return begun, pause, nil
+}
+
+// pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile: that must not make the tick too late.
+func (s *ScheduleState) pause(now time.Time) time.Duration {
+	pause := min(s.Next.Sub(now), lookEvery)
+	if own := time.Until(s.Next); own > 0 {
+		pause = min(pause, own)
+	}
+	if !s.CatchUp {
+		pause = min(pause, max(s.StartWithin/2, time.Second))
+	}
+	return pause
 }
 
 // Begun is the worker's attempt, if it has one: nil if it was finished, or never began.
@@ -107,12 +120,13 @@ func (f *scheduleForm) begunBy(token int64) *Fire {
 	return f.Running
 }
 
-// begin makes the attempt one at what comes next: a lost one again, a run, or the last tick that is due. It notes what comes to nothing, and
+// begin makes the attempt one at what comes next: a lost one again, a run, or the last tick that is due. A pause lets runs alone begin. It notes what comes to nothing, and
 // says whether the attempt has begun.
 func (s *ScheduleState) begin(made Fire, now time.Time) bool {
 	if lost := s.Running; lost != nil {
 		s.end(*lost, Lost, "", now)
-		if lost.Attempt < MaxFires && !s.SkipLost && (lost.Run != "" || s.isInTime(lost.Tick, now)) {
+		mayRepeat := lost.Run != "" || !s.Paused && s.isInTime(lost.Tick, now)
+		if mayRepeat && lost.Attempt < MaxFires && !s.SkipLost {
 			made.Tick, made.Run, made.Attempt = lost.Tick, lost.Run, lost.Attempt+1
 			s.Running = &made
 			return true

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	usualStartWithin   = 5 * time.Minute
-	longestStartWithin = 366 * 24 * time.Hour
+	usualStartWithin = 5 * time.Minute
 	// largestSchedulePage is less than of other lists: each schedule is read with all its outcomes.
 	largestSchedulePage = 100
 )
@@ -57,7 +56,7 @@ var misfires = map[schedulev1.Misfire]bool{schedulev1.Misfire_MISFIRE_SKIP: fals
 
 // parseSchedule checks a PutRequest, and says what becomes of a rule by it.
 func parseSchedule(request *schedulev1.PutRequest) (to func(*recipes.Rule) (recipes.Rule, error), _ error) {
-	within, err := parseDuration("start_within", request.GetStartWithin(), 0, longestStartWithin)
+	within, err := parseDuration("start_within", request.GetStartWithin(), cron.LeastStartWithin, cron.LongestStartWithin)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +86,9 @@ func parseSchedule(request *schedulev1.PutRequest) (to func(*recipes.Rule) (reci
 		}
 		if request.Paused != nil {
 			rule.Paused = request.GetPaused()
+		}
+		if found != nil && rule.Paused && rule.Line == found.Line && rule.Zone == found.Zone { // which another sidecar may know
+			return rule, nil
 		}
 		_, err := cron.Parse(rule.Line, rule.Zone)
 		return rule, brokenLine(rule, err)
@@ -174,6 +176,9 @@ func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequ
 }
 
 func (s *scheduleService) Delete(ctx context.Context, request *schedulev1.DeleteRequest) (*schedulev1.DeleteResponse, error) {
+	if !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
+	}
 	of, err := s.named(request)
 	if err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func TestWhatIsNoScheduleIsRefusedAndNothingIsStored(t *testing.T) {
 			"InvalidArgument INVALID_FIELD name":         {Name: "a//b", Cron: "* * * * *"},
 			"InvalidArgument INVALID_FIELD cron":         {Name: "n", Cron: "0 0 31 2 *"},
 			"InvalidArgument INVALID_FIELD time_zone":    {Name: "n", Cron: "* * * * *", TimeZone: "Europe/Atlantis"},
-			"InvalidArgument INVALID_FIELD start_within": {Name: "n", Cron: "* * * * *", StartWithin: durationpb.New(-1)},
+			"InvalidArgument INVALID_FIELD start_within": {Name: "n", Cron: "* * * * *", StartWithin: durationpb.New(time.Second - 1)},
 			"InvalidArgument INVALID_FIELD misfire":      {Name: "n", Cron: "* * * * *", Misfire: 9},
 			"InvalidArgument INVALID_FIELD on_loss":      {Name: "n", Cron: "* * * * *", OnLoss: 9},
 			"NotFound SCHEDULE_NOT_FOUND":                {Name: "n", Paused: new(true)},
@@ -288,12 +288,12 @@ func TestASidecarWhoseClockIsWrongBeginsNothing(t *testing.T) {
 
 func TestWhoComesBackToATickIsToldOfTheSameAttempt(t *testing.T) {
 	t.Parallel()
-	for _, finished := range []bool{false, true} {
+	for _, record := range []string{"running", "finished", "malformed", "gone"} {
 		r := newReturning(t, false, false)
 		at := time.Date(2000, 1, 1, 0, 30, 0, 0, time.UTC)
 		running := map[string]any{"tick": at, "outcome": "BEGUN", "attempt": 2, "token": r.token, "begun": at}
 		form := map[string]any{"cron": "0 0 1 1 *", "zone": "UTC", "next": at.AddDate(100, 0, 0)}
-		if finished {
+		if record == "finished" {
 			running["outcome"] = "SUCCEEDED"
 			form["recent"] = []any{running}
 		} else {
@@ -301,13 +301,23 @@ func TestWhoComesBackToATickIsToldOfTheSameAttempt(t *testing.T) {
 		}
 		data, err := json.Marshal(form)
 		r.must(err)
+		if record == "malformed" {
+			data = data[1:]
+		}
 		r.must(r.ensemble.MakeDirectory(r.context(), "/sidekeeper/schedules"))
-		_, err = r.ensemble.Commit(r.context(), recipes.Create("/sidekeeper/schedules/orders", data))
-		r.must(err)
+		if record != "gone" {
+			_, err = r.ensemble.Commit(r.context(), recipes.Create("/sidekeeper/schedules/orders", data))
+			r.must(err)
+		}
 		start := &leasev1.Start{RequestId: 1, Request: &leasev1.Start_Work{Work: &schedulev1.WorkRequest{Name: "orders"}}}
 		r.claims(&leasev1.Claim{Start: start, HoldId: earlierHold, Token: r.token})
-		if finished {
+		switch record {
+		case "finished":
 			r.sees("opened", "1 ended 10 LOCK_BROKEN")
+			continue
+		case "malformed", "gone":
+			r.sees("opened", "1 fire 0")
+			same(t, "the hold", r.holds[1], earlierHold)
 			continue
 		}
 		r.sees("opened", "1 fire 2")

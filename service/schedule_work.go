@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
@@ -99,16 +98,29 @@ func (t *tickRequest) ask(ctx context.Context) (turn, error) {
 		return shown, err
 	}
 	if t.claim.held() { // it goes on with what it had, which may be finished
-		t.fire, err = t.schedule.Begun(ctx, t.services.ensemble, t.granted)
-		if err == nil && t.fire == nil {
-			err = errLockBroken
-		}
-		return shown, err
+		return t.goesOn(ctx, shown)
 	}
 	if err := t.mayBeGranted(); err != nil {
 		return turn{}, err
 	}
 	return t.due(ctx, shown)
+}
+
+// goesOn finds the attempt of a hold that stands. A record that is gone or that this sidecar cannot read ends no hold: the work goes on, and
+// Finish says what became of it. Its tick is not known then.
+func (t *tickRequest) goesOn(ctx context.Context, shown turn) (turn, error) {
+	fire, err := t.schedule.Begun(ctx, t.services.ensemble, t.granted)
+	switch {
+	case err == nil && fire == nil:
+		return shown, errLockBroken
+	case err == nil:
+		t.fire = fire
+	case !errors.Is(err, recipes.ErrNoSchedule) && !errors.Is(err, recipes.ErrMalformedRecord):
+		return shown, err
+	case t.fire == nil:
+		t.fire = &recipes.Fire{Token: t.granted.Token}
+	}
+	return shown, nil
 }
 
 // due begins what is due. The signal of a change comes before the look, so that none is missed.
@@ -148,7 +160,7 @@ func (t *tickRequest) begin(ctx context.Context) (*schedulev1.WorkResponse, node
 	id := t.beginHold(made)
 	tellGrant(ctx, t.granted.Token)
 	fire := &schedulev1.Fire{
-		HoldId: id, FencingToken: t.granted.Token, Tick: timestamppb.New(t.fire.Tick), Attempt: int32(t.fire.Attempt), RunId: t.fire.Run,
+		HoldId: id, FencingToken: t.granted.Token, Tick: optionalTime(t.fire.Tick), Attempt: int32(t.fire.Attempt), RunId: t.fire.Run,
 	}
 	return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Fire{Fire: fire}}, t.asks(t.granted.Revocation, t.granted.Changed)
 }

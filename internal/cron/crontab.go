@@ -25,8 +25,16 @@ type Job struct {
 	Environment []string // of variables that the file sets
 }
 
+const (
+	// LeastStartWithin is the shortest that a tick may be late: an ensemble under load takes some time to begin it.
+	LeastStartWithin = time.Second
+	// LongestStartWithin is the longest.
+	LongestStartWithin = 366 * 24 * time.Hour
+)
+
 var (
 	variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$`)
+	options  = regexp.MustCompile(`^#\s*sidekeeper:`)
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 )
 
@@ -34,6 +42,7 @@ var (
 type Defaults struct {
 	Prefix string // of the names of schedules, without the slash behind it
 	Zone   string
+	Broken func(name string) (rule string) // which rule the name of a schedule breaks, if any; may be nil
 }
 
 // A reader is how far a crontab is read.
@@ -71,9 +80,12 @@ func Read(text string, defaults Defaults) ([]Job, error) {
 }
 
 func (r *reader) read(line string) error {
-	if said, is := strings.CutPrefix(line, "# sidekeeper:"); is {
+	if said := options.FindString(line); said != "" {
+		if r.said > 0 {
+			return fmt.Errorf("another comment about the same line stands in line %d: write one", r.said)
+		}
 		r.said = r.number
-		return r.readOptions(said)
+		return r.readOptions(line[len(said):])
 	}
 	if line == "" || line[0] == '#' {
 		return nil
@@ -99,11 +111,24 @@ func (r *reader) read(line string) error {
 	if _, err := Parse(job.Line, job.Zone); err != nil {
 		return err
 	}
+	if err := r.checkName(job.Name); err != nil {
+		return err
+	}
 	if other := r.names[job.Name]; other > 0 {
 		return fmt.Errorf("its schedule is called %s as that of line %d: write `# sidekeeper: name=…` above one of them", job.Name, other)
 	}
 	r.names[job.Name] = job.Number
 	r.jobs = append(r.jobs, job)
+	return nil
+}
+
+func (r *reader) checkName(name string) error {
+	if r.Broken == nil {
+		return nil
+	}
+	if rule := r.Broken(name); rule != "" {
+		return fmt.Errorf("its schedule is called %q: %s", name, rule)
+	}
 	return nil
 }
 
@@ -147,7 +172,7 @@ func (r *reader) nameOf(command string) string {
 	return fmt.Sprintf("%s/%.*s-%.4x", r.Prefix, longest, program, sha256.Sum256([]byte(command)))
 }
 
-func (r *reader) readOptions(said string) (err error) {
+func (r *reader) readOptions(said string) error {
 	r.next = Job{}
 	for word := range strings.FieldsSeq(said) {
 		key, value, _ := strings.Cut(word, "=")
@@ -165,9 +190,11 @@ func (r *reader) readOptions(said string) (err error) {
 		case "name":
 			r.next.Name = value
 		case "start-within":
-			if r.next.StartWithin, err = time.ParseDuration(value); err != nil || r.next.StartWithin <= 0 {
-				return fmt.Errorf("%q: start-within takes a duration such as 10m", word)
+			within, err := time.ParseDuration(value)
+			if err != nil || within < LeastStartWithin || within > LongestStartWithin {
+				return fmt.Errorf("%q: start-within takes a duration such as 10m, from %v to %v", word, LeastStartWithin, LongestStartWithin)
 			}
+			r.next.StartWithin = within
 		default:
 			return fmt.Errorf("%q: name=…, misfire=skip|once, start-within=… or on-loss=retry|skip", word)
 		}

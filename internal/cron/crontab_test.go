@@ -19,9 +19,17 @@ CRON_TZ=Europe/Berlin
 @hourly cat%one%two\%
 `
 
+// defaults have a rule of names as the service has, in short.
+var defaults = cron.Defaults{Prefix: "cron", Zone: "UTC", Broken: func(name string) string {
+	if strings.Contains(name, "//") || strings.HasPrefix(name, "/") {
+		return "no segment is empty"
+	}
+	return ""
+}}
+
 func jobs(t *testing.T, text string) []cron.Job {
 	t.Helper()
-	all, err := cron.Read(text, cron.Defaults{Prefix: "cron", Zone: "UTC"})
+	all, err := cron.Read(text, defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +77,14 @@ func TestACrontabWithABadLineIsRefusedWithItsNumber(t *testing.T) {
 		"# sidekeeper: name=a\n@daily x\n# sidekeeper: name=a\n@daily y": "line 4: its schedule is called a as that of line 2",
 		"# sidekeeper: misfire=twice\n@daily x":                          `line 1: "misfire=twice": name=`,
 		"# sidekeeper: start-within=-1m\n@daily x":                       `line 1: "start-within=-1m": start-within takes`,
+		"# sidekeeper: name=a//b\n@daily x":                              `line 2: its schedule is called "a//b": no segment is empty`,
+		"# sidekeeper: start-within=1ns\n@daily x":                       `line 1: "start-within=1ns": start-within takes a duration such as 10m, from 1s`,
+		"# sidekeeper: start-within=9000h\n@daily x":                     `line 1: "start-within=9000h": start-within takes`,
+		"#sidekeeper: misfire=twice\n@daily x":                           `line 1: "misfire=twice": name=`,
+		"# sidekeeper: name=a\n#  sidekeeper: misfire=once\n@daily x":    "line 2: another comment about the same line stands in line 1",
 		"@daily x\n# sidekeeper: name=a\n":                               "line 2: no line follows",
 	} {
-		_, err := cron.Read(text, cron.Defaults{Prefix: "cron", Zone: "UTC"})
+		_, err := cron.Read(text, defaults)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -81,7 +94,7 @@ func TestACrontabWithABadLineIsRefusedWithItsNumber(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(crontab)
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := cron.Read(text, cron.Defaults{Prefix: "cron", Zone: "UTC"})
+		all, err := cron.Read(text, defaults)
 		for _, job := range all {
 			if err != nil || job.Name == "" || job.Command == "" && job.Input == "" {
 				t.Errorf("%q: %v %v", text, job, err)

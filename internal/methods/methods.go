@@ -117,7 +117,7 @@ var table = map[string]*Method{
 	schedulev1.ScheduleService_Put_FullMethodName:     {Names: nameIn, Writes: two},
 	schedulev1.ScheduleService_Get_FullMethodName:     {Names: nameIn},
 	schedulev1.ScheduleService_List_FullMethodName:    {Names: prefixIn},
-	schedulev1.ScheduleService_Delete_FullMethodName:  {Names: nameIn, Writes: once},
+	schedulev1.ScheduleService_Delete_FullMethodName:  {Names: nameIn, Operator: true, Writes: once},
 	schedulev1.ScheduleService_History_FullMethodName: {Names: nameIn},
 	schedulev1.ScheduleService_Run_FullMethodName:     {Names: nameIn, Writes: two},
 	schedulev1.ScheduleService_Reset_FullMethodName:   {Names: nameIn, Operator: true, Writes: two},

@@ -295,7 +295,9 @@ func scheduleAskings() []asking {
 		about(schedulev1.ScheduleService_Put_FullMethodName, func(n string) *schedulev1.PutRequest { return &schedulev1.PutRequest{Name: n} }),
 		about(schedulev1.ScheduleService_Get_FullMethodName, func(n string) *schedulev1.GetRequest { return &schedulev1.GetRequest{Name: n} }),
 		about(schedulev1.ScheduleService_List_FullMethodName, func(n string) *schedulev1.ListRequest { return &schedulev1.ListRequest{Prefix: n} }),
-		about(schedulev1.ScheduleService_Delete_FullMethodName, func(n string) *schedulev1.DeleteRequest { return &schedulev1.DeleteRequest{Name: n} }),
+		asOperator("", about(schedulev1.ScheduleService_Delete_FullMethodName, func(n string) *schedulev1.DeleteRequest {
+			return &schedulev1.DeleteRequest{Name: n}
+		})),
 		about(schedulev1.ScheduleService_History_FullMethodName, func(n string) *schedulev1.HistoryRequest {
 			return &schedulev1.HistoryRequest{Name: n}
 		}),

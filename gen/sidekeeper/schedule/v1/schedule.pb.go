@@ -156,7 +156,7 @@ type PutRequest struct {
 	TimeZone string `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
 	// Optional. What becomes of ticks that could not begin in time.
 	Misfire Misfire `protobuf:"varint,4,opt,name=misfire,proto3,enum=sidekeeper.schedule.v1.Misfire" json:"misfire,omitempty"`
-	// Optional. How late a tick may begin, or begin again, with SKIP: at most 366 days; omitted for a new schedule, 5 minutes.
+	// Optional. How late a tick may begin, or begin again, with SKIP: from 1 second to 366 days; omitted for a new schedule, 5 minutes.
 	StartWithin *durationpb.Duration `protobuf:"bytes,5,opt,name=start_within,json=startWithin,proto3" json:"start_within,omitempty"`
 	// Optional. Whether a tick whose attempt was lost begins again, up to three attempts in all; omitted for a new schedule, RETRY.
 	OnLoss v1.Policy `protobuf:"varint,6,opt,name=on_loss,json=onLoss,proto3,enum=sidekeeper.once.v1.Policy" json:"on_loss,omitempty"`
@@ -1370,9 +1370,10 @@ type Fire struct {
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
 	// Always set. The lock's fencing token: larger than that of every earlier attempt of the schedule.
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Always set. The time at which it was due. Of a run, when it was asked for.
+	// The time at which it was due. Of a run, when it was asked for. Omitted only for a hold of before a restart of the sidecar, if the schedule's
+	// node is gone or malformed since.
 	Tick *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=tick,proto3" json:"tick,omitempty"`
-	// Always set. 1 for the first attempt.
+	// 1 for the first attempt. 0 if `tick` is omitted.
 	Attempt int32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Of a run, its id. Empty for a tick.
 	RunId         string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`

@@ -77,8 +77,9 @@ type ScheduleServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 	// Delete removes a schedule and its history. Callers of Work get SCHEDULE_NOT_FOUND. An attempt that runs keeps its hold, and its Finish
-	// ends with SUPERSEDED. A second Delete ends with SCHEDULE_NOT_FOUND.
+	// ends with SUPERSEDED. A second Delete ends with SCHEDULE_NOT_FOUND. A schedule that is made anew may begin a tick that its history had.
 	//
+	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -105,7 +106,7 @@ type ScheduleServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Run(ctx context.Context, in *RunRequest, opts ...grpc.CallOption) (*RunResponse, error)
-	// Reset sets the next tick to the first one after now. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
+	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
 	// tick after now that has begun by such a clock may begin again. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
@@ -318,8 +319,9 @@ type ScheduleServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	// Delete removes a schedule and its history. Callers of Work get SCHEDULE_NOT_FOUND. An attempt that runs keeps its hold, and its Finish
-	// ends with SUPERSEDED. A second Delete ends with SCHEDULE_NOT_FOUND.
+	// ends with SUPERSEDED. A second Delete ends with SCHEDULE_NOT_FOUND. A schedule that is made anew may begin a tick that its history had.
 	//
+	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -346,7 +348,7 @@ type ScheduleServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Run(context.Context, *RunRequest) (*RunResponse, error)
-	// Reset sets the next tick to the first one after now. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
+	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
 	// tick after now that has begun by such a clock may begin again. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
