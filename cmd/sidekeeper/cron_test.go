@@ -34,9 +34,24 @@ func (c clockwork) write(crontab string) {
 }
 
 // runs has a machine run the crontab.
-func (c clockwork) runs(owner string) *program {
+func (c clockwork) runs(owner string, more ...string) *program {
 	c.t.Helper()
-	return start(c.t, c.sidecar.Address(), "cron", "run", c.file, "--owner", owner)
+	return start(c.t, c.sidecar.Address(), append([]string{"cron", "run", c.file, "--owner", owner}, more...)...)
+}
+
+// asks has the work of schedules begin, which are there soon.
+func (c clockwork) asks(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		wantWithin(c.t, name, func() bool { return strings.Contains(c.schedule("show", name), "waiting") })
+		c.schedule("run", name)
+	}
+}
+
+// comesTo waits for the last outcome of a schedule.
+func (c clockwork) comesTo(name, state string) {
+	c.t.Helper()
+	wantWithin(c.t, state, func() bool { return strings.Contains(c.schedule("show", name), state) })
 }
 
 // schedule calls `sidekeeper schedule`.

@@ -24,7 +24,9 @@ import (
 	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	"github.com/sidekeeper/sidekeeper/internal/cron"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/sink"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 const (
@@ -45,6 +47,8 @@ type cronRun struct {
 	schedules schedulev1.ScheduleServiceClient
 	stdout    io.Writer
 	stderr    io.Writer
+	killed    chan struct{}  // closed when commands are to be killed
+	puts      sync.WaitGroup // of lines that are as they were
 
 	mu    sync.Mutex
 	lease *sidekeeper.Lease
@@ -60,32 +64,24 @@ type cronLine struct {
 
 func newCronCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{Use: "cron", Short: "Run the lines of a crontab", Args: explained(cobra.NoArgs), RunE: showHelp}
-	c := &cronRun{reach: reach, lines: map[string]*cronLine{}}
+	c := &cronRun{reach: reach, lines: map[string]*cronLine{}, killed: make(chan struct{})}
 	run := &cobra.Command{
 		Use: "run CRONTAB", Short: "Run each line of a crontab on one of several machines", Args: explained(cobra.ExactArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
-			c.file, c.stdout, c.stderr = args[0], &together{to: command.OutOrStdout()}, &together{to: command.ErrOrStderr()}
+			stdout, stderr := sink.New(command.OutOrStdout()), sink.New(command.ErrOrStderr()) // no command waits for their readers
+			defer stderr.Close()
+			defer stdout.Close()
+			c.file, c.stdout, c.stderr = args[0], stdout.Log(sink.Options{}), stderr.Log(sink.Options{})
 			return c.run(command.Context())
 		},
 	}
+	c.defaults.Broken = service.BrokenNameRule
 	flags := run.Flags()
 	flags.StringVar(&c.defaults.Prefix, "prefix", "cron", "what the names of schedules begin with that the crontab does not name")
 	flags.StringVar(&c.defaults.Zone, "time-zone", "UTC", "time zone of lines without CRON_TZ above them")
 	flags.StringVar(&c.owner, "owner", "", "owner of the attempts, for people (default: this host's name and the process ID)")
 	command.AddCommand(run)
 	return command
-}
-
-// A together is written by several commands.
-type together struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (t *together) Write(data []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.to.Write(data)
 }
 
 func (c *cronRun) say(text string, facts ...any) {
@@ -124,12 +120,18 @@ func (c *cronRun) run(ctx context.Context) (err error) {
 	})
 }
 
-// serve heeds signals: SIGHUP has the crontab read anew. SIGTERM and SIGINT end the waiting; the second of them ends commands, too.
+// serve heeds signals: SIGHUP has the crontab read anew. SIGTERM and SIGINT end the waiting; the second of them ends commands, too, and the third
+// kills them.
 func (c *cronRun) serve(ctx context.Context, jobs []cron.Job) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the readers of the output may leave
 	running, end := context.WithCancel(ctx)
+	defer end()
+	var reaping sync.WaitGroup
+	reaping.Go(func() { supervise.ReapOrphans(running) })
+	defer reaping.Wait()
 	defer end()
 	waiting, stop := context.WithCancelCause(running)
 	defer stop(nil)
@@ -149,26 +151,40 @@ func (c *cronRun) serve(ctx context.Context, jobs []cron.Job) error {
 			}
 		}
 	}
+	return c.wind(end, signals)
+}
+
+// wind returns when no command runs any more.
+func (c *cronRun) wind(end func(), signals <-chan os.Signal) error {
+	c.say("ends when the commands have ended")
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
+		c.puts.Wait()
 		for _, line := range c.lines {
 			<-line.done
 		}
 	}()
-	for {
+	for asked := 1; ; {
 		select {
 		case <-all:
 			return nil
 		case got := <-signals:
-			if got != syscall.SIGHUP {
+			if got == syscall.SIGHUP {
+				continue
+			}
+			switch asked++; asked {
+			case 2:
 				end()
+			case 3:
+				close(c.killed)
 			}
 		}
 	}
 }
 
-// become works for these lines, and for those that are as they were as before. A line that has changed waits for its command to end.
+// become works for these lines, and for those that are as they were as before: it puts their schedules anew, which may have been changed or
+// removed by hand. A line that has changed waits for its command to end.
 func (c *cronRun) become(running, waiting context.Context, jobs []cron.Job) {
 	for name, line := range c.lines {
 		if !slices.ContainsFunc(jobs, func(job cron.Job) bool { return job.Name == name && isSame(job, line.job) }) {
@@ -179,6 +195,7 @@ func (c *cronRun) become(running, waiting context.Context, jobs []cron.Job) {
 	for _, job := range jobs {
 		before := c.lines[job.Name]
 		if before != nil && isSame(job, before.job) {
+			c.puts.Go(func() { c.putAgain(waiting, job) })
 			continue
 		}
 		ctx, stop := context.WithCancel(waiting)
@@ -216,10 +233,17 @@ func (c *cronRun) work(running, waiting context.Context, job cron.Job) {
 			continue
 		}
 		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.address))
+		put = put && !errors.Is(err, sidekeeper.ErrScheduleNotFound) // it was removed
 		select {
 		case <-waiting.Done():
 		case <-time.After(betweenTries):
 		}
+	}
+}
+
+func (c *cronRun) putAgain(ctx context.Context, job cron.Job) {
+	if err := c.put(ctx, job); err != nil && ctx.Err() == nil {
+		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.address))
 	}
 }
 
@@ -243,13 +267,14 @@ func (c *cronRun) tick(running, waiting context.Context, job cron.Job) error {
 	}
 	tail := &supervise.Tail{To: c.stdout}
 	runner := &supervise.Runner{
-		Command: []string{job.Shell, "-c", job.Command}, Stdin: strings.NewReader(job.Input), Stdout: tail, Stderr: tail, Deaf: true,
-		Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.address, Timeout: c.reach.timeout,
+		Command: []string{job.Shell, "-c", job.Command}, Stdin: strings.NewReader(job.Input), Stdout: tail, Stderr: tail, Deaf: true, Notes: c.stderr,
+		Killed: c.killed, Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.address, Timeout: c.reach.timeout,
 		Environment: slices.Concat(os.Environ(), job.Environment),
 	}
-	claim := &supervise.Tick{Schedule: job.Name, Waiting: waiting, Output: tail}
+	claim := &supervise.Tick{Schedule: job.Name, Waiting: waiting, Running: running, Output: tail}
 	claim.Options.Lease, claim.Options.Owner = lease, c.owner
 	err = runner.Run(running, claim)
+	tail.Flush()
 	if claim.HasRun() {
 		if err != nil {
 			c.say("%s: %s", job.Name, cmp.Or(exit.Explain(err, c.reach.address), err.Error()))

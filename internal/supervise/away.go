@@ -18,8 +18,11 @@ type Away struct {
 	since   time.Time // zero before the first attempt has failed
 }
 
-// Tell has the next absence told; with nil, none.
+// Tell has the next absence told; with nil, none. A nil Away tells nothing.
 func (a *Away) Tell(say func(string, ...any), address string) {
+	if a == nil {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.say, a.address, a.since = say, address, time.Time{}

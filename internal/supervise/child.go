@@ -77,7 +77,7 @@ func Start(t Task) (*Child, error) {
 	defer said.Close()
 	foreground := terminalOf(t.Stdin)
 	c := &Child{guardian: t.guardian(reader, said), orders: writer, farewell: farewell, Exited: make(chan struct{}), until: t.until}
-	if err := c.guardian.Start(); err != nil {
+	if err := startGuardian(c.guardian); err != nil {
 		_, _, _ = writer.Close(), farewell.Close(), foreground.Close() // nobody is at the other ends
 		return nil, err
 	}
@@ -125,8 +125,10 @@ func (c *Child) wait(foreground *os.File) {
 	defer close(c.Exited)
 	_ = c.guardian.Wait() // ProcessState tells more
 	// Its status does not: a Go program that panics or is aborted exits with 2.
-	if c.left = c.heardFarewell(); !c.left {
-		endOffspring()
+	if c.left = c.heardFarewell(); c.left {
+		allowOrphans(c.guardian)
+	} else {
+		endOrphans(c.guardian)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,8 +27,8 @@ type kept struct {
 	file *os.File
 }
 
-// Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it: a guardian that cannot keep it has it
-// not come about.
+// Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it. So a guardian that cannot keep it is ended with its
+// command, and the other commands go on. If that takes too long, the connection does not come about.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -43,7 +44,8 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return connection, nil
 }
 
-// giveTo has the guardian of a child keep the newest connection from now on, until the child has ended. It was started with one.
+// giveTo has the guardian of a child keep the newest connection from now on, until the child has ended. It was started with one. Errors are those
+// of the connection, not of a guardian.
 func (d *Dialer) giveTo(child *Child, has syscall.Conn) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,26 +58,48 @@ func (d *Dialer) giveTo(child *Child, has syscall.Conn) error {
 
 // giveAll gives the newest connection to the guardians that do not have it. The lock is held.
 func (d *Dialer) giveAll() error {
+	var frozen []*Child
 	for child, given := range d.children {
 		if child.hasExited() {
 			delete(d.children, child)
 		} else if given != d.newest {
-			if err := d.give(child); err != nil {
+			kept, err := d.give(child)
+			if err != nil {
 				return err
 			}
+			if !kept {
+				child.Kill(0)
+				frozen = append(frozen, child)
+			}
+		}
+	}
+	late := time.After(endingTime)
+	for _, child := range frozen {
+		select {
+		case <-child.Exited:
+			delete(d.children, child)
+		case <-late:
+			return errors.New("a command does not end whose guardian does not take the connection")
 		}
 	}
 	return nil
 }
 
-func (d *Dialer) give(child *Child) error {
+// endingTime is how long a connection waits for the commands to end whose guardians do not take it.
+const endingTime = 3 * outputTime
+
+// give says whether the guardian has taken the newest connection.
+func (d *Dialer) give(child *Child) (kept bool, _ error) {
 	connection, err := d.hold()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer connection.Close()
+	if child.keep(connection) != nil {
+		return false, nil
+	}
 	d.children[child] = d.newest
-	return child.keep(connection)
+	return true, nil
 }
 
 // first is what a guardian is started with.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -66,9 +67,26 @@ func TestAGuardianHasEachConnectionBeforeItIsUsed(t *testing.T) {
 		t.Errorf("the connection has not ended: %v", err)
 	}
 
+	frozen := exec.Command("sleep", "1000")
+	must(t, startGuardian(frozen))
+	child.guardian, child.Exited = frozen, make(chan struct{})
+	other, itsOrders, err := socketPair()
+	must(t, err)
+	defer other.Close()
+	healthy := &Child{orders: itsOrders}
+	must(t, d.giveTo(healthy, d.newest))
 	must(t, guardian.Close())
-	if _, err := d.Dial(t.Context(), "unix", listener.Addr().String()); err == nil {
-		t.Error("a connection has come about that no guardian keeps")
+	go func() {
+		defer close(child.Exited)
+		_ = frozen.Wait()
+		endOrphans(frozen)
+	}()
+	dial()
+	if !child.hasExited() {
+		t.Error("a connection has come about before the command has ended whose guardian does not keep it")
+	}
+	if healthy.wasEnded() || d.children[healthy] != d.newest {
+		t.Error("the guardian of another command has not got it")
 	}
 }
 

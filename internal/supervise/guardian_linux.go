@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -61,28 +60,38 @@ const (
 	leastLooks = 2
 )
 
-// killOffspring kills all that descend from this process. They are stopped before, so that none starts another, and each is killed when
+// killOffspring kills all that descend from this process, except what is spared. They are stopped before, so that none starts another, and each is killed when
 // those are dead that descend from it: there may be a guardian among them, whose connection ends with it. A process that is being
 // started is not found before it is there; so nothing is killed that had descendants until they were dead before a look that finds no
 // other. What takes long to die is left for the next time, with its ancestors.
 func killOffspring() {
 	var found family
 	for looks, over := 0, time.Now().Add(killingTime); looks < leastLooks || time.Now().Before(over); looks++ {
-		before := found.youngest()
-		found = offspring(os.Getpid())
-		youngest := found.youngest()
-		if len(youngest) == 0 {
+		if found = found.pursue(); found == nil {
 			return
-		}
-		for _, r := range found {
-			if before[r] && youngest[r] {
-				r.signal(unix.SIGKILL)
-			} else {
-				r.signal(unix.SIGSTOP)
-			}
 		}
 		<-time.After(time.Millisecond)
 	}
+}
+
+// pursue looks for the family anew, after a look that has found f. It kills what is without descendants in both, and stops the others. It
+// returns nil if all are dead.
+func (f family) pursue() family {
+	ours.mu.Lock() // no guardian is started meanwhile
+	defer ours.mu.Unlock()
+	before, found := f.youngest(), offspring(os.Getpid(), ours.isSpared)
+	youngest := found.youngest()
+	if len(youngest) == 0 {
+		return nil
+	}
+	for _, r := range found {
+		if before[r] && youngest[r] {
+			r.signal(unix.SIGKILL)
+		} else {
+			r.signal(unix.SIGSTOP)
+		}
+	}
+	return found
 }
 
 // A family is what was found to descend from this process, in the order of generations.
@@ -124,34 +133,29 @@ func (r relative) signal(number syscall.Signal) {
 	_ = unix.PidfdSendSignal(descriptor, number, nil, 0) // it may have ended, or have become another user's
 }
 
-// endGuardian ends a guardian that does not do what it is told: the kernel kills its command, and endOffspring the rest.
+// endGuardian ends a guardian that does not do what it is told: the kernel kills its command, and endOrphans the rest.
 func endGuardian(guardian *os.Process) { _ = guardian.Kill() } // it may have ended
 
-// endOffspring returns when this process has no child any more, and kills those that it has: what a guardian that was killed has
-// left to it.
-func endOffspring() {
-	for {
-		killOffspring()
-		switch process, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {
-		case errors.Is(err, syscall.ECHILD):
-			return
-		case process == 0:
-			<-time.After(shortestLook)
-		}
-	}
-}
-
-// offspring are all processes that this one, or one of them, is the parent of, in the order of generations.
-func offspring(ancestor int) family {
-	children := map[int][]relative{}
+// processes are all that this one sees.
+func processes() (all family) {
 	entries, _ := os.ReadDir("/proc") // without it there is the group
 	for _, entry := range entries {
 		if process, err := strconv.Atoi(entry.Name()); err == nil {
 			parent, _ := look(process)
-			children[parent] = append(children[parent], relative{process, parent})
+			all = append(all, relative{process, parent})
 		}
 	}
-	found := family(slices.Clone(children[ancestor]))
+	return all
+}
+
+// offspring are all processes that this one, or one of them, is the parent of, in the order of generations. Those that are spared are missing,
+// with their descendants.
+func offspring(ancestor int, isSpared func(relative) bool) family {
+	children := map[int][]relative{}
+	for _, r := range processes() {
+		children[r.parent] = append(children[r.parent], r)
+	}
+	found := family(slices.DeleteFunc(slices.Clone(children[ancestor]), isSpared))
 	for i := 0; i < len(found); i++ {
 		found = append(found, children[found[i].process]...)
 	}

@@ -3,7 +3,9 @@
 package supervise
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -34,6 +36,13 @@ func adoptOrphans() {}
 // endGuardian has a guardian that was stopped go on, and find that it has to kill. To kill it would leave the command to nobody.
 func endGuardian(guardian *os.Process) { _ = guardian.Signal(syscall.SIGCONT) }
 
-func endOffspring() {}
+func startGuardian(guardian *exec.Cmd) error { return guardian.Start() }
+
+func allowOrphans(*exec.Cmd) {}
+
+func endOrphans(*exec.Cmd) {}
+
+// ReapOrphans does nothing: no orphan comes here.
+func ReapOrphans(context.Context) {}
 
 func (g *guardian) killAll() { _ = syscall.Kill(-g.group, syscall.SIGKILL) }

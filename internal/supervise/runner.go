@@ -2,6 +2,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,12 +54,14 @@ type Runner struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Client         *sidekeeper.Client
-	Dialer         *Dialer       // of the client
-	Away           *Away         // is told when the client waits for its sidecar
-	Address        string        // of the sidecar, for messages
-	Timeout        time.Duration // of what ends the claim
-	Environment    []string      // of the command; nil for that of this process
-	Deaf           bool          // signals of this process are not for the command
+	Dialer         *Dialer         // of the client
+	Away           *Away           // is told when the client waits for its sidecar; may be nil
+	Address        string          // of the sidecar, for messages
+	Timeout        time.Duration   // of what ends the claim
+	Environment    []string        // of the command; nil for that of this process
+	Deaf           bool            // signals of this process are not for the command
+	Notes          io.Writer       // of what is said about the claim; nil for Stderr
+	Killed         <-chan struct{} // has the command killed when it is closed; may be nil
 
 	say func(string, ...any)
 }
@@ -76,7 +79,7 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 		signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
 		defer signal.Stop(signals)
 	}
-	say, finish := sayAside(r.Stderr)
+	say, finish := sayAside(cmp.Or(r.Notes, r.Stderr))
 	defer finish()
 	r.say = say
 	r.Away.Tell(say, r.Address)
@@ -103,10 +106,13 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 
 // sayAside tells people something in a line of its own. This process goes on while stderr's reader stands still, and after it has left.
 func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
+	outliveReaders()
 	lines := sink.New(stderr)
 	return show.Notes(lines.Log(sink.Options{})), func() { lines.Close() }
 }
+
+// outliveReaders has SIGPIPE end nothing. It is not ignored: the command would inherit that.
+var outliveReaders = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
 
 // take waits for the claim, and gives it up for a signal that ends programs.
 func (r *Runner) take(ctx context.Context, claim Claim, signals <-chan os.Signal) error {
@@ -178,7 +184,7 @@ func (r *Runner) attend(ctx context.Context, claim Claim, child *Child, signals 
 		defer ticker.Stop()
 		extending = ticker.C
 	}
-	cancelled := ctx.Done()
+	cancelled, killed := ctx.Done(), r.Killed
 	for {
 		select {
 		case got := <-signals:
@@ -186,6 +192,9 @@ func (r *Runner) attend(ctx context.Context, claim Claim, child *Child, signals 
 		case <-cancelled:
 			cancelled = nil
 			child.Signal(syscall.SIGTERM)
+		case <-killed:
+			killed = nil
+			child.Kill(KillTime)
 		case <-extending:
 			if at, valid := deadline(claim); valid {
 				child.keepUntil(at)

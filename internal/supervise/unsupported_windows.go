@@ -88,6 +88,9 @@ func (c *Child) keepUntil(time.Duration) {}
 
 func adoptOrphans() {}
 
+// ReapOrphans does nothing.
+func ReapOrphans(context.Context) {}
+
 func isTerminal(io.Writer) bool { return false }
 
 func bootTime() time.Duration { return 0 }
