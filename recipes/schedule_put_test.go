@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -49,6 +50,20 @@ func TestATickThatIsDueIsNotLostWithoutANote(t *testing.T) {
 		w.told("begins", worker.begins(), "01T02:00 1")
 		worker.ends(recipes.Succeeded)
 		w.told("the new line", w.schedule(), "next 01T02:30, MISSED 01T01:00 1, SUCCEEDED 01T02:00 1")
+	})
+}
+
+func TestPutSaysWhatRuns(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.puts(hourly)
+		at("01T01:00:00")
+		w.worker().begins()
+		other := hourly
+		other.StartWithin = time.Minute
+		of, err := report.Put(w.living, w.NewReader(), func(*recipes.Rule) (recipes.Rule, error) { return other, nil })
+		if err != nil || of.Running == nil || len(of.Recent) > 0 {
+			t.Errorf("runs %v, with outcomes %v: %v", of.Running, of.Recent, err)
+		}
 	})
 }
 

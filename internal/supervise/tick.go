@@ -20,7 +20,7 @@ import (
 // A Tick is the claim of a command that runs at a tick of a schedule.
 type Tick struct {
 	Schedule string
-	Options  sidekeeper.WorkOptions // with what else than the callbacks
+	Options  sidekeeper.WorkOptions // apart from the callbacks, which take sets
 	Waiting  context.Context        //nolint:containedctx // ends the waiting, and not the command
 	Running  context.Context        //nolint:containedctx // ends the command
 	Output   *Tail                  // of the command
