@@ -302,7 +302,7 @@ func (s Schedule) Ask(ctx context.Context, store Store, id string) error {
 func (s Schedule) Reset(ctx context.Context, store Store) (ScheduleState, error) {
 	return s.change(ctx, store, nil, func(of *ScheduleState) error {
 		now, err := s.now(ctx, store)
-		if err = cmp.Or(err, of.unread); err != nil {
+		if err := cmp.Or(err, of.unread); err != nil {
 			return err
 		}
 		next := of.next(now)

@@ -68,7 +68,7 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 			return ErrStands
 		}
 		now, err := s.now(ctx, store)
-		if err = cmp.Or(err, of.unread); err != nil {
+		if err := cmp.Or(err, of.unread); err != nil {
 			return err
 		}
 		if idle && !of.isDue(now) {
@@ -91,7 +91,8 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 	return begun, pause, nil
 }
 
-// pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile: that must not make the tick too late.
+// pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile, which must not make the tick too
+// late.
 func (s *ScheduleState) pause(now time.Time) time.Duration {
 	pause := min(s.Next.Sub(now), lookEvery)
 	if own := time.Until(s.Next); own > 0 {
@@ -120,8 +121,8 @@ func (f *scheduleForm) begunBy(token int64) *Fire {
 	return f.Running
 }
 
-// begin makes the attempt one at what comes next: a lost one again, a run, or the last tick that is due. A pause lets runs alone begin. It notes what comes to nothing, and
-// says whether the attempt has begun.
+// begin makes the attempt one at what comes next: a lost one again, a run, or the last tick that is due. A pause
+// lets runs alone begin. It notes what comes to nothing, and says whether the attempt has begun.
 func (s *ScheduleState) begin(made Fire, now time.Time) bool {
 	if lost := s.Running; lost != nil {
 		s.end(*lost, Lost, "", now)

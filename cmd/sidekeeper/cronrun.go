@@ -120,8 +120,8 @@ func (c *cronRun) run(ctx context.Context) (err error) {
 	})
 }
 
-// serve heeds signals: SIGHUP has the crontab read anew. SIGTERM and SIGINT end the waiting; the second of them ends commands, too, and the third
-// kills them.
+// serve heeds signals: SIGHUP has the crontab read anew. SIGTERM and SIGINT end the waiting; the second of them ends commands, too, and the
+// third kills them.
 func (c *cronRun) serve(ctx context.Context, jobs []cron.Job) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
@@ -267,8 +267,8 @@ func (c *cronRun) tick(running, waiting context.Context, job cron.Job) error {
 	}
 	tail := &supervise.Tail{To: c.stdout}
 	runner := &supervise.Runner{
-		Command: []string{job.Shell, "-c", job.Command}, Stdin: strings.NewReader(job.Input), Stdout: tail, Stderr: tail, Deaf: true, Notes: c.stderr,
-		Killed: c.killed, Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.address, Timeout: c.reach.timeout,
+		Command: []string{job.Shell, "-c", job.Command}, Stdin: strings.NewReader(job.Input), Stdout: tail, Stderr: tail, Deaf: true,
+		Notes: c.stderr, Killed: c.killed, Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.address, Timeout: c.reach.timeout,
 		Environment: slices.Concat(os.Environ(), job.Environment),
 	}
 	claim := &supervise.Tick{Schedule: job.Name, Waiting: waiting, Running: running, Output: tail}

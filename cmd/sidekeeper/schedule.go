@@ -46,7 +46,8 @@ func newScheduleCommand(reach *reach) *cobra.Command {
 		newScheduleRunCommand(reach),
 		scheduleCommand(reach, operators, "reset NAME", "Set a next tick that is too far ahead (operators' socket)", cobra.ExactArgs(1),
 			reach.scheduleReset),
-		scheduleCommand(reach, operators, "rm NAME", "Remove a schedule and its history (operators' socket)", cobra.ExactArgs(1), reach.scheduleRemove),
+		scheduleCommand(reach, operators, "rm NAME", "Remove a schedule and its history (operators' socket)", cobra.ExactArgs(1),
+			reach.scheduleRemove),
 	)
 	return command
 }
@@ -175,7 +176,8 @@ func newSchedulePutCommand(reach *reach) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&zone, "time-zone", "", "time zone of the times, such as Europe/Berlin (default: as it is, or UTC)")
 	flags.Var(&misfire, "misfire", "what becomes of ticks that could not begin in time: nothing, or the last one begins however late")
-	flags.Var(span(&within, cron.LeastStartWithin, cron.LongestStartWithin), "start-within", "how late a tick may begin with --misfire skip (default: as it is, or 5m)")
+	flags.Var(span(&within, cron.LeastStartWithin, cron.LongestStartWithin), "start-within",
+		"how late a tick may begin with --misfire skip (default: as it is, or 5m)")
 	flags.Var(&onLoss, "on-loss", "whether a tick begins again whose machine has died")
 	return command
 }

@@ -78,7 +78,7 @@ func TestACrontabWithABadLineIsRefusedWithItsNumber(t *testing.T) {
 		"# sidekeeper: misfire=twice\n@daily x":                          `line 1: "misfire=twice": name=`,
 		"# sidekeeper: start-within=-1m\n@daily x":                       `line 1: "start-within=-1m": start-within takes`,
 		"# sidekeeper: name=a//b\n@daily x":                              `line 2: its schedule is called "a//b": no segment is empty`,
-		"# sidekeeper: start-within=1ns\n@daily x":                       `line 1: "start-within=1ns": start-within takes a duration such as 10m, from 1s`,
+		"# sidekeeper: start-within=1ns\n@daily x":                       `line 1: "start-within=1ns": start-within takes a duration such as 10m`,
 		"# sidekeeper: start-within=9000h\n@daily x":                     `line 1: "start-within=9000h": start-within takes`,
 		"#sidekeeper: misfire=twice\n@daily x":                           `line 1: "misfire=twice": name=`,
 		"# sidekeeper: name=a\n#  sidekeeper: misfire=once\n@daily x":    "line 2: another comment about the same line stands in line 1",

@@ -27,8 +27,8 @@ type kept struct {
 	file *os.File
 }
 
-// Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it. So a guardian that cannot keep it is ended with its
-// command, and the other commands go on. If that takes too long, the connection does not come about.
+// Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it. So a guardian that cannot keep it is ended with
+// its command, and the other commands go on. If that takes too long, the connection does not come about.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -44,8 +44,8 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return connection, nil
 }
 
-// giveTo has the guardian of a child keep the newest connection from now on, until the child has ended. It was started with one. Errors are those
-// of the connection, not of a guardian.
+// giveTo has the guardian of a child keep the newest connection from now on, until the child has ended. It was started with one. Errors are
+// those of the connection, not of a guardian.
 func (d *Dialer) giveTo(child *Child, has syscall.Conn) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -60,10 +60,10 @@ const (
 	leastLooks = 2
 )
 
-// killOffspring kills all that descend from this process, except what is spared. They are stopped before, so that none starts another, and each is killed when
-// those are dead that descend from it: there may be a guardian among them, whose connection ends with it. A process that is being
-// started is not found before it is there; so nothing is killed that had descendants until they were dead before a look that finds no
-// other. What takes long to die is left for the next time, with its ancestors.
+// killOffspring kills all that descend from this process, except what is spared. They are stopped before, so that none starts another, and
+// each is killed when those are dead that descend from it: there may be a guardian among them, whose connection ends with it. A process
+// that is being started is not found before it is there; so nothing is killed that had descendants until they were dead before a look that
+// finds no other. What takes long to die is left for the next time, with its ancestors.
 func killOffspring() {
 	var found family
 	for looks, over := 0, time.Now().Add(killingTime); looks < leastLooks || time.Now().Before(over); looks++ {
@@ -73,6 +73,9 @@ func killOffspring() {
 		<-time.After(time.Millisecond)
 	}
 }
+
+// A family is what was found to descend from this process, in the order of generations.
+type family []relative
 
 // pursue looks for the family anew, after a look that has found f. It kills what is without descendants in both, and stops the others. It
 // returns nil if all are dead.
@@ -93,9 +96,6 @@ func (f family) pursue() family {
 	}
 	return found
 }
-
-// A family is what was found to descend from this process, in the order of generations.
-type family []relative
 
 // youngest says of those that live whether none of their descendants does.
 func (f family) youngest() map[relative]bool {

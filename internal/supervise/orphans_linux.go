@@ -70,7 +70,8 @@ func endOrphans(guardian *exec.Cmd) {
 	endOffspring()
 }
 
-// endOffspring kills all that descends from this process, and waits for it. Exceptions: guardians and what they guard, and orphans that may go on.
+// endOffspring kills all that descends from this process, and waits for it. Exceptions: guardians and what they guard, and orphans that may go
+// on.
 func endOffspring() {
 	for killOffspring(); ours.reap() > 0; killOffspring() {
 		<-time.After(shortestLook)

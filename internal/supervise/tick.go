@@ -56,8 +56,8 @@ func (t *Tick) environment() []string {
 // finishTime is for how long the outcome of a command is told that has ended: the sidecar or the ensemble may be away.
 const finishTime = 10 * time.Minute
 
-// release tells the outcome for much longer than ctx takes. Exception: if the command was to end, ctx counts. A command that has died of a signal
-// which ends programs, after the waiting has ended, is lost and not failed: what stops a machine signals all its processes.
+// release tells the outcome for much longer than ctx takes. Exception: if the command was to end, ctx counts. A command that has died of a
+// signal which ends programs, after the waiting has ended, is lost and not failed: what stops a machine signals all its processes.
 func (t *Tick) release(ctx context.Context) error {
 	if t.child == nil || t.child.endedEarly() {
 		return t.Once.release(ctx)
