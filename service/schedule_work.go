@@ -38,7 +38,8 @@ type tickRequest struct {
 
 // Work is Acquire of the schedule's lock, which is granted with a tick.
 func (s *scheduleService) Work(request *schedulev1.WorkRequest, stream grpc.ServerStreamingServer[schedulev1.WorkResponse]) error {
-	return serve(request, stream, s.work)
+	keepalive := &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, s.work)
 }
 
 func (s *scheduleService) work(request *schedulev1.WorkRequest, on line[*schedulev1.WorkResponse]) (holder, error) {

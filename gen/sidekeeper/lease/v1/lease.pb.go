@@ -103,7 +103,10 @@ type OpenRequest struct {
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values.
-	Metadata      map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// So no proxy cuts the stream as silent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,4,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -159,6 +162,13 @@ func (x *OpenRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *OpenRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // OpenResponse is one event of a lease. Ignore messages whose event you do not know.
 type OpenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -169,6 +179,7 @@ type OpenResponse struct {
 	//	*OpenResponse_Opened
 	//	*OpenResponse_Suspended
 	//	*OpenResponse_Resumed
+	//	*OpenResponse_Keepalive
 	Event         isOpenResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -238,6 +249,15 @@ func (x *OpenResponse) GetResumed() *v1.Resumed {
 	return nil
 }
 
+func (x *OpenResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*OpenResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isOpenResponse_Event interface {
 	isOpenResponse_Event()
 }
@@ -257,11 +277,18 @@ type OpenResponse_Resumed struct {
 	Resumed *v1.Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
 }
 
+type OpenResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,4,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*OpenResponse_Opened) isOpenResponse_Event() {}
 
 func (*OpenResponse_Suspended) isOpenResponse_Event() {}
 
 func (*OpenResponse_Resumed) isOpenResponse_Event() {}
+
+func (*OpenResponse_Keepalive) isOpenResponse_Event() {}
 
 // Opened says that the lease is open.
 type Opened struct {
@@ -477,7 +504,9 @@ type Resume struct {
 	// Required. From `opened`.
 	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// What of the lease the caller still wants, at most 10,000. The rest is given up at once.
-	Claims        []*Claim `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
+	Claims []*Claim `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
+	// Optional. As in `open`.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +551,13 @@ func (x *Resume) GetLeaseId() string {
 func (x *Resume) GetClaims() []*Claim {
 	if x != nil {
 		return x.Claims
+	}
+	return nil
+}
+
+func (x *Resume) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
 	}
 	return nil
 }
@@ -897,6 +933,7 @@ type MultiplexResponse struct {
 	//	*MultiplexResponse_Event
 	//	*MultiplexResponse_Ended
 	//	*MultiplexResponse_Checked
+	//	*MultiplexResponse_Keepalive
 	Response      isMultiplexResponse_Response `protobuf_oneof:"response"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -993,6 +1030,15 @@ func (x *MultiplexResponse) GetChecked() *Checked {
 	return nil
 }
 
+func (x *MultiplexResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isMultiplexResponse_Response interface {
 	isMultiplexResponse_Response()
 }
@@ -1028,6 +1074,11 @@ type MultiplexResponse_Checked struct {
 	Checked *Checked `protobuf:"bytes,6,opt,name=checked,proto3,oneof"`
 }
 
+type MultiplexResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v1.Keepalive `protobuf:"bytes,7,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*MultiplexResponse_Opened) isMultiplexResponse_Response() {}
 
 func (*MultiplexResponse_Suspended) isMultiplexResponse_Response() {}
@@ -1039,6 +1090,8 @@ func (*MultiplexResponse_Event) isMultiplexResponse_Response() {}
 func (*MultiplexResponse_Ended) isMultiplexResponse_Response() {}
 
 func (*MultiplexResponse_Checked) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Keepalive) isMultiplexResponse_Response() {}
 
 // Event is what the single stream of a request would send: all of its events but `suspended` and `resumed`.
 type Event struct {
@@ -1848,18 +1901,20 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\x92\x02\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
-	"\bmetadata\x18\x03 \x03(\v2..sidekeeper.lease.v1.OpenRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x03 \x03(\v2..sidekeeper.lease.v1.OpenRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x02\n" +
 	"\fOpenResponse\x125\n" +
 	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12=\n" +
 	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
-	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumedB\a\n" +
+	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12=\n" +
+	"\tkeepalive\x18\x04 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"n\n" +
 	"\x06Opened\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\x12+\n" +
@@ -1871,10 +1926,11 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05start\x18\x03 \x01(\v2\x1a.sidekeeper.lease.v1.StartH\x00R\x05start\x12/\n" +
 	"\x04stop\x18\x04 \x01(\v2\x19.sidekeeper.lease.v1.StopH\x00R\x04stop\x12:\n" +
 	"\x05check\x18\x05 \x01(\v2\".sidekeeper.lease.v1.CheckValidityH\x00R\x05checkB\t\n" +
-	"\arequest\"W\n" +
+	"\arequest\"\x90\x01\n" +
 	"\x06Resume\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\x122\n" +
-	"\x06claims\x18\x02 \x03(\v2\x1a.sidekeeper.lease.v1.ClaimR\x06claims\"h\n" +
+	"\x06claims\x18\x02 \x03(\v2\x1a.sidekeeper.lease.v1.ClaimR\x06claims\x127\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"h\n" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
@@ -1896,14 +1952,15 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\"*\n" +
 	"\rCheckValidity\x12\x19\n" +
-	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xf0\x02\n" +
+	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xaf\x03\n" +
 	"\x11MultiplexResponse\x125\n" +
 	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12=\n" +
 	"\tsuspended\x18\x02 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x03 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x122\n" +
 	"\x05event\x18\x04 \x01(\v2\x1a.sidekeeper.lease.v1.EventH\x00R\x05event\x122\n" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
-	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
+	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\achecked\x12=\n" +
+	"\tkeepalive\x18\a \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\n" +
 	"\n" +
 	"\bresponse\"\xcb\x04\n" +
 	"\x05Event\x12\x1d\n" +
@@ -2021,85 +2078,90 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
 	(*v1.Suspended)(nil),           // 26: sidekeeper.hold.v1.Suspended
 	(*v1.Resumed)(nil),             // 27: sidekeeper.hold.v1.Resumed
-	(*v11.AcquireRequest)(nil),     // 28: sidekeeper.lock.v1.AcquireRequest
-	(*v12.JoinRequest)(nil),        // 29: sidekeeper.membership.v1.JoinRequest
-	(*v13.AcquireRequest)(nil),     // 30: sidekeeper.semaphore.v1.AcquireRequest
-	(*v14.CampaignRequest)(nil),    // 31: sidekeeper.election.v1.CampaignRequest
-	(*v11.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
-	(*v15.EnterRequest)(nil),       // 33: sidekeeper.barrier.v1.EnterRequest
-	(*v16.BeginRequest)(nil),       // 34: sidekeeper.once.v1.BeginRequest
-	(*v17.WorkRequest)(nil),        // 35: sidekeeper.schedule.v1.WorkRequest
-	(*v11.AcquireResponse)(nil),    // 36: sidekeeper.lock.v1.AcquireResponse
-	(*v12.JoinResponse)(nil),       // 37: sidekeeper.membership.v1.JoinResponse
-	(*v13.AcquireResponse)(nil),    // 38: sidekeeper.semaphore.v1.AcquireResponse
-	(*v14.CampaignResponse)(nil),   // 39: sidekeeper.election.v1.CampaignResponse
-	(*v11.AcquireAllResponse)(nil), // 40: sidekeeper.lock.v1.AcquireAllResponse
-	(*v15.EnterResponse)(nil),      // 41: sidekeeper.barrier.v1.EnterResponse
-	(*v16.BeginResponse)(nil),      // 42: sidekeeper.once.v1.BeginResponse
-	(*v17.WorkResponse)(nil),       // 43: sidekeeper.schedule.v1.WorkResponse
+	(*v1.Keepalive)(nil),           // 28: sidekeeper.hold.v1.Keepalive
+	(*v11.AcquireRequest)(nil),     // 29: sidekeeper.lock.v1.AcquireRequest
+	(*v12.JoinRequest)(nil),        // 30: sidekeeper.membership.v1.JoinRequest
+	(*v13.AcquireRequest)(nil),     // 31: sidekeeper.semaphore.v1.AcquireRequest
+	(*v14.CampaignRequest)(nil),    // 32: sidekeeper.election.v1.CampaignRequest
+	(*v11.AcquireAllRequest)(nil),  // 33: sidekeeper.lock.v1.AcquireAllRequest
+	(*v15.EnterRequest)(nil),       // 34: sidekeeper.barrier.v1.EnterRequest
+	(*v16.BeginRequest)(nil),       // 35: sidekeeper.once.v1.BeginRequest
+	(*v17.WorkRequest)(nil),        // 36: sidekeeper.schedule.v1.WorkRequest
+	(*v11.AcquireResponse)(nil),    // 37: sidekeeper.lock.v1.AcquireResponse
+	(*v12.JoinResponse)(nil),       // 38: sidekeeper.membership.v1.JoinResponse
+	(*v13.AcquireResponse)(nil),    // 39: sidekeeper.semaphore.v1.AcquireResponse
+	(*v14.CampaignResponse)(nil),   // 40: sidekeeper.election.v1.CampaignResponse
+	(*v11.AcquireAllResponse)(nil), // 41: sidekeeper.lock.v1.AcquireAllResponse
+	(*v15.EnterResponse)(nil),      // 42: sidekeeper.barrier.v1.EnterResponse
+	(*v16.BeginResponse)(nil),      // 43: sidekeeper.once.v1.BeginResponse
+	(*v17.WorkResponse)(nil),       // 44: sidekeeper.schedule.v1.WorkResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
 	22, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	3,  // 2: sidekeeper.lease.v1.OpenResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	26, // 3: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	27, // 4: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	25, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
-	1,  // 6: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
-	5,  // 7: sidekeeper.lease.v1.MultiplexRequest.resume:type_name -> sidekeeper.lease.v1.Resume
-	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
-	8,  // 9: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
-	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
-	6,  // 11: sidekeeper.lease.v1.Resume.claims:type_name -> sidekeeper.lease.v1.Claim
-	7,  // 12: sidekeeper.lease.v1.Claim.start:type_name -> sidekeeper.lease.v1.Start
-	28, // 13: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
-	29, // 14: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
-	30, // 15: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
-	31, // 16: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
-	32, // 17: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
-	33, // 18: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
-	34, // 19: sidekeeper.lease.v1.Start.begin:type_name -> sidekeeper.once.v1.BeginRequest
-	35, // 20: sidekeeper.lease.v1.Start.work:type_name -> sidekeeper.schedule.v1.WorkRequest
-	3,  // 21: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	26, // 22: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	27, // 23: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	11, // 24: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	12, // 25: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	13, // 26: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	36, // 27: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	37, // 28: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	38, // 29: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	39, // 30: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	40, // 31: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
-	41, // 32: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
-	42, // 33: sidekeeper.lease.v1.Event.begin:type_name -> sidekeeper.once.v1.BeginResponse
-	43, // 34: sidekeeper.lease.v1.Event.work:type_name -> sidekeeper.schedule.v1.WorkResponse
-	23, // 35: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	25, // 36: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	25, // 37: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	25, // 38: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	20, // 39: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	24, // 40: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 41: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	25, // 42: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	25, // 43: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	25, // 44: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	21, // 45: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 46: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	4,  // 47: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	14, // 48: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	16, // 49: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	18, // 50: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 51: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	10, // 52: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	15, // 53: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	17, // 54: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	19, // 55: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	51, // [51:56] is the sub-list for method output_type
-	46, // [46:51] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	25, // 2: sidekeeper.lease.v1.OpenRequest.keepalive:type_name -> google.protobuf.Duration
+	3,  // 3: sidekeeper.lease.v1.OpenResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	26, // 4: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 5: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	28, // 6: sidekeeper.lease.v1.OpenResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	25, // 7: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
+	1,  // 8: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
+	5,  // 9: sidekeeper.lease.v1.MultiplexRequest.resume:type_name -> sidekeeper.lease.v1.Resume
+	7,  // 10: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
+	8,  // 11: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
+	9,  // 12: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
+	6,  // 13: sidekeeper.lease.v1.Resume.claims:type_name -> sidekeeper.lease.v1.Claim
+	25, // 14: sidekeeper.lease.v1.Resume.keepalive:type_name -> google.protobuf.Duration
+	7,  // 15: sidekeeper.lease.v1.Claim.start:type_name -> sidekeeper.lease.v1.Start
+	29, // 16: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
+	30, // 17: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
+	31, // 18: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
+	32, // 19: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
+	33, // 20: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
+	34, // 21: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
+	35, // 22: sidekeeper.lease.v1.Start.begin:type_name -> sidekeeper.once.v1.BeginRequest
+	36, // 23: sidekeeper.lease.v1.Start.work:type_name -> sidekeeper.schedule.v1.WorkRequest
+	3,  // 24: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	26, // 25: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 26: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	11, // 27: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	12, // 28: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	13, // 29: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	28, // 30: sidekeeper.lease.v1.MultiplexResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	37, // 31: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	38, // 32: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	39, // 33: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	40, // 34: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	41, // 35: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	42, // 36: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
+	43, // 37: sidekeeper.lease.v1.Event.begin:type_name -> sidekeeper.once.v1.BeginResponse
+	44, // 38: sidekeeper.lease.v1.Event.work:type_name -> sidekeeper.schedule.v1.WorkResponse
+	23, // 39: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	25, // 40: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	25, // 41: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	25, // 42: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	20, // 43: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	24, // 44: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 45: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	25, // 46: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	25, // 47: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	25, // 48: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	21, // 49: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 50: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	4,  // 51: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	14, // 52: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	16, // 53: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	18, // 54: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 55: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	10, // 56: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	15, // 57: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	17, // 58: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	19, // 59: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	55, // [55:60] is the sub-list for method output_type
+	50, // [50:55] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2111,6 +2173,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*OpenResponse_Opened)(nil),
 		(*OpenResponse_Suspended)(nil),
 		(*OpenResponse_Resumed)(nil),
+		(*OpenResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[3].OneofWrappers = []any{
 		(*MultiplexRequest_Open)(nil),
@@ -2136,6 +2199,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*MultiplexResponse_Event)(nil),
 		(*MultiplexResponse_Ended)(nil),
 		(*MultiplexResponse_Checked)(nil),
+		(*MultiplexResponse_Keepalive)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[10].OneofWrappers = []any{
 		(*Event_Acquire)(nil),

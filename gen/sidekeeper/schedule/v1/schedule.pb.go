@@ -1154,7 +1154,10 @@ type WorkRequest struct {
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the lease's.
 	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted, the lease's.
-	Metadata      map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,6,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,6 +1227,13 @@ func (x *WorkRequest) GetMetadata() map[string]string {
 	return nil
 }
 
+func (x *WorkRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // WorkResponse is one event while waiting for a tick or working. Ignore messages whose event you do not know.
 type WorkResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1236,6 +1246,7 @@ type WorkResponse struct {
 	//	*WorkResponse_Suspended
 	//	*WorkResponse_Resumed
 	//	*WorkResponse_RevocationRequested
+	//	*WorkResponse_Keepalive
 	Event         isWorkResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1323,6 +1334,15 @@ func (x *WorkResponse) GetRevocationRequested() *v11.RevocationRequested {
 	return nil
 }
 
+func (x *WorkResponse) GetKeepalive() *v11.Keepalive {
+	if x != nil {
+		if x, ok := x.Event.(*WorkResponse_Keepalive); ok {
+			return x.Keepalive
+		}
+	}
+	return nil
+}
+
 type isWorkResponse_Event interface {
 	isWorkResponse_Event()
 }
@@ -1352,6 +1372,11 @@ type WorkResponse_RevocationRequested struct {
 	RevocationRequested *v11.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
+type WorkResponse_Keepalive struct {
+	// Nothing else was sent for `keepalive`.
+	Keepalive *v11.Keepalive `protobuf:"bytes,6,opt,name=keepalive,proto3,oneof"`
+}
+
 func (*WorkResponse_Queued) isWorkResponse_Event() {}
 
 func (*WorkResponse_Fire) isWorkResponse_Event() {}
@@ -1361,6 +1386,8 @@ func (*WorkResponse_Suspended) isWorkResponse_Event() {}
 func (*WorkResponse_Resumed) isWorkResponse_Event() {}
 
 func (*WorkResponse_RevocationRequested) isWorkResponse_Event() {}
+
+func (*WorkResponse_Keepalive) isWorkResponse_Event() {}
 
 // Fire says that the caller has a tick, or a run, and that its attempt is recorded.
 type Fire struct {
@@ -1620,22 +1647,24 @@ const file_sidekeeper_schedule_v1_schedule_proto_rawDesc = "" +
 	"\fResetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"M\n" +
 	"\rResetResponse\x12<\n" +
-	"\bschedule\x18\x01 \x01(\v2 .sidekeeper.schedule.v1.ScheduleR\bschedule\"\x9c\x02\n" +
+	"\bschedule\x18\x01 \x01(\v2 .sidekeeper.schedule.v1.ScheduleR\bschedule\"\xd5\x02\n" +
 	"\vWorkRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x12M\n" +
-	"\bmetadata\x18\x05 \x03(\v21.sidekeeper.schedule.v1.WorkRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x05 \x03(\v21.sidekeeper.schedule.v1.WorkRequest.MetadataEntryR\bmetadata\x127\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd7\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x03\n" +
 	"\fWorkResponse\x124\n" +
 	"\x06queued\x18\x01 \x01(\v2\x1a.sidekeeper.hold.v1.QueuedH\x00R\x06queued\x122\n" +
 	"\x04fire\x18\x02 \x01(\v2\x1c.sidekeeper.schedule.v1.FireH\x00R\x04fire\x12=\n" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
-	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
+	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
 	"\x05event\"\xa9\x01\n" +
 	"\x04Fire\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
@@ -1718,7 +1747,8 @@ var file_sidekeeper_schedule_v1_schedule_proto_goTypes = []any{
 	(*v11.Suspended)(nil),           // 28: sidekeeper.hold.v1.Suspended
 	(*v11.Resumed)(nil),             // 29: sidekeeper.hold.v1.Resumed
 	(*v11.RevocationRequested)(nil), // 30: sidekeeper.hold.v1.RevocationRequested
-	(v1.Outcome)(0),                 // 31: sidekeeper.once.v1.Outcome
+	(*v11.Keepalive)(nil),           // 31: sidekeeper.hold.v1.Keepalive
+	(v1.Outcome)(0),                 // 32: sidekeeper.once.v1.Outcome
 }
 var file_sidekeeper_schedule_v1_schedule_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.schedule.v1.PutRequest.misfire:type_name -> sidekeeper.schedule.v1.Misfire
@@ -1741,36 +1771,38 @@ var file_sidekeeper_schedule_v1_schedule_proto_depIdxs = []int32{
 	4,  // 17: sidekeeper.schedule.v1.ResetResponse.schedule:type_name -> sidekeeper.schedule.v1.Schedule
 	24, // 18: sidekeeper.schedule.v1.WorkRequest.wait_timeout:type_name -> google.protobuf.Duration
 	23, // 19: sidekeeper.schedule.v1.WorkRequest.metadata:type_name -> sidekeeper.schedule.v1.WorkRequest.MetadataEntry
-	27, // 20: sidekeeper.schedule.v1.WorkResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	20, // 21: sidekeeper.schedule.v1.WorkResponse.fire:type_name -> sidekeeper.schedule.v1.Fire
-	28, // 22: sidekeeper.schedule.v1.WorkResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	29, // 23: sidekeeper.schedule.v1.WorkResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	30, // 24: sidekeeper.schedule.v1.WorkResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	26, // 25: sidekeeper.schedule.v1.Fire.tick:type_name -> google.protobuf.Timestamp
-	31, // 26: sidekeeper.schedule.v1.FinishRequest.outcome:type_name -> sidekeeper.once.v1.Outcome
-	2,  // 27: sidekeeper.schedule.v1.ScheduleService.Put:input_type -> sidekeeper.schedule.v1.PutRequest
-	6,  // 28: sidekeeper.schedule.v1.ScheduleService.Get:input_type -> sidekeeper.schedule.v1.GetRequest
-	8,  // 29: sidekeeper.schedule.v1.ScheduleService.List:input_type -> sidekeeper.schedule.v1.ListRequest
-	10, // 30: sidekeeper.schedule.v1.ScheduleService.Delete:input_type -> sidekeeper.schedule.v1.DeleteRequest
-	12, // 31: sidekeeper.schedule.v1.ScheduleService.History:input_type -> sidekeeper.schedule.v1.HistoryRequest
-	14, // 32: sidekeeper.schedule.v1.ScheduleService.Run:input_type -> sidekeeper.schedule.v1.RunRequest
-	16, // 33: sidekeeper.schedule.v1.ScheduleService.Reset:input_type -> sidekeeper.schedule.v1.ResetRequest
-	18, // 34: sidekeeper.schedule.v1.ScheduleService.Work:input_type -> sidekeeper.schedule.v1.WorkRequest
-	21, // 35: sidekeeper.schedule.v1.ScheduleService.Finish:input_type -> sidekeeper.schedule.v1.FinishRequest
-	3,  // 36: sidekeeper.schedule.v1.ScheduleService.Put:output_type -> sidekeeper.schedule.v1.PutResponse
-	7,  // 37: sidekeeper.schedule.v1.ScheduleService.Get:output_type -> sidekeeper.schedule.v1.GetResponse
-	9,  // 38: sidekeeper.schedule.v1.ScheduleService.List:output_type -> sidekeeper.schedule.v1.ListResponse
-	11, // 39: sidekeeper.schedule.v1.ScheduleService.Delete:output_type -> sidekeeper.schedule.v1.DeleteResponse
-	13, // 40: sidekeeper.schedule.v1.ScheduleService.History:output_type -> sidekeeper.schedule.v1.HistoryResponse
-	15, // 41: sidekeeper.schedule.v1.ScheduleService.Run:output_type -> sidekeeper.schedule.v1.RunResponse
-	17, // 42: sidekeeper.schedule.v1.ScheduleService.Reset:output_type -> sidekeeper.schedule.v1.ResetResponse
-	19, // 43: sidekeeper.schedule.v1.ScheduleService.Work:output_type -> sidekeeper.schedule.v1.WorkResponse
-	22, // 44: sidekeeper.schedule.v1.ScheduleService.Finish:output_type -> sidekeeper.schedule.v1.FinishResponse
-	36, // [36:45] is the sub-list for method output_type
-	27, // [27:36] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	24, // 20: sidekeeper.schedule.v1.WorkRequest.keepalive:type_name -> google.protobuf.Duration
+	27, // 21: sidekeeper.schedule.v1.WorkResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	20, // 22: sidekeeper.schedule.v1.WorkResponse.fire:type_name -> sidekeeper.schedule.v1.Fire
+	28, // 23: sidekeeper.schedule.v1.WorkResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	29, // 24: sidekeeper.schedule.v1.WorkResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	30, // 25: sidekeeper.schedule.v1.WorkResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	31, // 26: sidekeeper.schedule.v1.WorkResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	26, // 27: sidekeeper.schedule.v1.Fire.tick:type_name -> google.protobuf.Timestamp
+	32, // 28: sidekeeper.schedule.v1.FinishRequest.outcome:type_name -> sidekeeper.once.v1.Outcome
+	2,  // 29: sidekeeper.schedule.v1.ScheduleService.Put:input_type -> sidekeeper.schedule.v1.PutRequest
+	6,  // 30: sidekeeper.schedule.v1.ScheduleService.Get:input_type -> sidekeeper.schedule.v1.GetRequest
+	8,  // 31: sidekeeper.schedule.v1.ScheduleService.List:input_type -> sidekeeper.schedule.v1.ListRequest
+	10, // 32: sidekeeper.schedule.v1.ScheduleService.Delete:input_type -> sidekeeper.schedule.v1.DeleteRequest
+	12, // 33: sidekeeper.schedule.v1.ScheduleService.History:input_type -> sidekeeper.schedule.v1.HistoryRequest
+	14, // 34: sidekeeper.schedule.v1.ScheduleService.Run:input_type -> sidekeeper.schedule.v1.RunRequest
+	16, // 35: sidekeeper.schedule.v1.ScheduleService.Reset:input_type -> sidekeeper.schedule.v1.ResetRequest
+	18, // 36: sidekeeper.schedule.v1.ScheduleService.Work:input_type -> sidekeeper.schedule.v1.WorkRequest
+	21, // 37: sidekeeper.schedule.v1.ScheduleService.Finish:input_type -> sidekeeper.schedule.v1.FinishRequest
+	3,  // 38: sidekeeper.schedule.v1.ScheduleService.Put:output_type -> sidekeeper.schedule.v1.PutResponse
+	7,  // 39: sidekeeper.schedule.v1.ScheduleService.Get:output_type -> sidekeeper.schedule.v1.GetResponse
+	9,  // 40: sidekeeper.schedule.v1.ScheduleService.List:output_type -> sidekeeper.schedule.v1.ListResponse
+	11, // 41: sidekeeper.schedule.v1.ScheduleService.Delete:output_type -> sidekeeper.schedule.v1.DeleteResponse
+	13, // 42: sidekeeper.schedule.v1.ScheduleService.History:output_type -> sidekeeper.schedule.v1.HistoryResponse
+	15, // 43: sidekeeper.schedule.v1.ScheduleService.Run:output_type -> sidekeeper.schedule.v1.RunResponse
+	17, // 44: sidekeeper.schedule.v1.ScheduleService.Reset:output_type -> sidekeeper.schedule.v1.ResetResponse
+	19, // 45: sidekeeper.schedule.v1.ScheduleService.Work:output_type -> sidekeeper.schedule.v1.WorkResponse
+	22, // 46: sidekeeper.schedule.v1.ScheduleService.Finish:output_type -> sidekeeper.schedule.v1.FinishResponse
+	38, // [38:47] is the sub-list for method output_type
+	29, // [29:38] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_schedule_v1_schedule_proto_init() }
@@ -1785,6 +1817,7 @@ func file_sidekeeper_schedule_v1_schedule_proto_init() {
 		(*WorkResponse_Suspended)(nil),
 		(*WorkResponse_Resumed)(nil),
 		(*WorkResponse_RevocationRequested)(nil),
+		(*WorkResponse_Keepalive)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -73,6 +73,8 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_KEY_RUNNING: _ClassVar[Reason]
     REASON_RECORD_NOT_FOUND: _ClassVar[Reason]
     REASON_RECORD_MALFORMED: _ClassVar[Reason]
+    REASON_SCHEDULE_NOT_FOUND: _ClassVar[Reason]
+    REASON_CLOCKS_DISAGREE: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -140,3 +142,5 @@ REASON_TOO_MANY_KEYS: Reason
 REASON_KEY_RUNNING: Reason
 REASON_RECORD_NOT_FOUND: Reason
 REASON_RECORD_MALFORMED: Reason
+REASON_SCHEDULE_NOT_FOUND: Reason
+REASON_CLOCKS_DISAGREE: Reason

@@ -140,7 +140,7 @@ export interface AwaitRequest {
   keepalive: Duration | undefined;
 }
 
-/** AwaitResponse says what the decision is. It comes once. */
+/** AwaitResponse says what the decision is, once, or that there is none yet. */
 export interface AwaitResponse {
   /** Set unless keepalive is. */
   decision: Decision;

@@ -454,5 +454,18 @@ export enum Reason {
    * What to do: have an operator look at what another program has stored there, and remove it with Forget.
    */
   RECORD_MALFORMED = 89,
+  /**
+   * SCHEDULE_NOT_FOUND - NOT_FOUND: there is no schedule of this name.
+   *
+   * What to do: check the name; make the schedule with Put.
+   */
+  SCHEDULE_NOT_FOUND = 90,
+  /**
+   * CLOCKS_DISAGREE - FAILED_PRECONDITION: the clock of the sidecar's machine and that of the ensemble's leader are too far apart. `tolerance` is how far they
+   * may be. So it is not certain what time it is.
+   *
+   * What to do: set the clocks of the machine and of all servers of the ensemble, and keep them so with NTP.
+   */
+  CLOCKS_DISAGREE = 91,
   UNRECOGNIZED = -1,
 }

@@ -19,6 +19,7 @@ import { Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
 import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 import { BeginRequest, BeginResponse } from "../../once/v1/once.js";
+import { WorkRequest, WorkResponse } from "../../schedule/v1/schedule.js";
 import {
   AcquireRequest as AcquireRequest1,
   AcquireResponse as AcquireResponse2,
@@ -189,6 +190,9 @@ export interface Start {
     | //
     /** An attempt at work that is done once. */
     { $case: "begin"; value: BeginRequest }
+    | //
+    /** A tick of a schedule. */
+    { $case: "work"; value: WorkRequest }
     | undefined;
 }
 
@@ -269,6 +273,9 @@ export interface Event {
     | //
     /** To an attempt. */
     { $case: "begin"; value: BeginResponse }
+    | //
+    /** To a tick of a schedule. */
+    { $case: "work"; value: WorkResponse }
     | undefined;
 }
 
@@ -1080,6 +1087,9 @@ export const Start: MessageFns<Start> = {
       case "begin":
         BeginRequest.encode(message.request.value, writer.uint32(66).fork()).join();
         break;
+      case "work":
+        WorkRequest.encode(message.request.value, writer.uint32(74).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1161,6 +1171,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "begin", value: BeginRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.request = { $case: "work", value: WorkRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1219,6 +1237,12 @@ export const Start: MessageFns<Start> = {
       case "begin": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "begin", value: BeginRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "work": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "work", value: WorkRequest.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1543,6 +1567,9 @@ export const Event: MessageFns<Event> = {
       case "begin":
         BeginResponse.encode(message.event.value, writer.uint32(66).fork()).join();
         break;
+      case "work":
+        WorkResponse.encode(message.event.value, writer.uint32(74).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1624,6 +1651,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "begin", value: BeginResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.event = { $case: "work", value: WorkResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1682,6 +1717,12 @@ export const Event: MessageFns<Event> = {
       case "begin": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "begin", value: BeginResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "work": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "work", value: WorkResponse.fromPartial(object.event.value) };
         }
         break;
       }
