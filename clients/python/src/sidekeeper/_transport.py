@@ -268,8 +268,8 @@ CUT = grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN
 
 
 def may_heal(error: SidekeeperError, heard: bool) -> bool:
-    """is_transient for a stream. Something between the two may have cut a stream over which the sidecar was heard, such as a proxy. gRPC makes
-    a status of that which has no reason."""
+    """is_transient for a stream. Something between the two may have cut a stream over which the sidecar was heard, such as a proxy. gRPC
+    makes a status of that which has no reason."""
     return is_transient(error) or (heard and not error.reason and error.code in CUT)
 
 
