@@ -100,8 +100,8 @@ class Multiplex:
         return kind, content
 
     async def _find_out_why(self, error: SidekeeperError) -> None:
-        """Raises why the stream has ended if gRPC does not say it, since something was sent in that moment. A sidecar that knows the lease has
-        not ended it. Then the stream has broken, as when its process ends."""
+        """Raises why the stream has ended if gRPC does not say it, since something was sent in that moment. A sidecar that knows the lease
+        has not ended it. Then the stream has broken, as when its process ends."""
         self.alive = bool(self._lease_id)
         await self._ask(WHY_TIMEOUT)
         raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, error.message) from None
