@@ -256,7 +256,8 @@ func (p *program) wantLine(t *testing.T, want string) {
 // output runs sidekeeper to its end.
 func output(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, err bytes.Buffer
+	var out bytes.Buffer
+	var err buffer // of several goroutines
 	code = run(t.Context(), args, strings.NewReader(""), &out, &err)
 	return out.String(), err.String(), code
 }
