@@ -114,10 +114,10 @@ def test_a_late_request_is_refused_by_a_gate_and_sells_twice_without_one(sidecar
 class Machine:
     """A machine whose cron does the job of the day."""
 
-    def __init__(self, sidecar: Sidecar, job: str, *, name: str = "cron/reports") -> None:
+    def __init__(self, sidecar: Sidecar, job: str, *, name: str = "cron/reports", wait: str = "1m") -> None:
         tools = f"{Path(sidecar.program).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PATH": tools}
-        command = [sidecar.program, "lock", "run", name, "--wait", "1m", "--", str(DAILY), name, "sh", "-c", job]
+        command = [sidecar.program, "lock", "run", name, "--wait", wait, "--", str(DAILY), name, "sh", "-c", job]
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ended(self) -> tuple[int, str, str]:
@@ -142,7 +142,7 @@ def test_a_job_that_failed_halfway_is_not_done_again(sidecar: Sidecar) -> None:
 
 def test_a_job_is_not_done_without_the_sidecar(sidecar: Sidecar) -> None:
     sidecar.end()
-    assert Machine(sidecar, "echo working").ended()[:2] == (69, "")
+    assert Machine(sidecar, "echo working", wait="2s").ended()[:2] == (69, "")
 
 
 class Worker:

@@ -70,7 +70,7 @@ async def test_the_last_view_is_stale_while_the_sidecar_is_silent() -> None:
     watch = Method(lock_pb2.WatchResponse(keepalive=KEPT), view)
     views = _transport.views(watch, lock_pb2.WatchRequest(name="orders"), LockView._of)
     assert await first(views, 4, lambda shown: (shown.name, shown.stale)) == 2 * [("orders", False), ("orders", True)]
-    assert watch.asked == 2 * [66]
+    assert watch.asked == 2 * [40]
     assert watch.opened[0].cancelled
 
 
