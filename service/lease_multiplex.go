@@ -67,14 +67,7 @@ type started struct {
 // Multiplex is Open, with everything that stands on the lease.
 func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]) error {
 	began := time.Now()
-	first, err := run(stream.Recv).wait() // not on this goroutine's stack, which would have to be of 16 KiB for it, and not of 8
-	if errors.Is(err, io.EOF) {
-		return invalid("open", "", "the first message")
-	}
-	if err != nil {
-		return err
-	}
-	every, err := parseFirst(first)
+	first, every, err := receiveFirst(stream.Recv)
 	if err != nil {
 		return err
 	}
@@ -113,15 +106,22 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	return kept.keep(m.ctx)
 }
 
-// parseFirst says how often the stream sends something, nil if its caller does not ask for that.
-func parseFirst(first *leasev1.MultiplexRequest) (every *time.Duration, _ error) {
+// receiveFirst receives the first message, and says how often the stream sends something: nil if its caller does not ask for that.
+func receiveFirst(receive func() (*leasev1.MultiplexRequest, error)) (first *leasev1.MultiplexRequest, every *time.Duration, err error) {
+	first, err = run(receive).wait() // not on the handler's stack, which would have to be of 16 KiB for it, and not of 8
 	switch of := first.GetRequest().(type) {
 	case *leasev1.MultiplexRequest_Open:
-		return parseKeepalive(of.Open)
+		every, err = parseKeepalive(of.Open)
 	case *leasev1.MultiplexRequest_Resume:
-		return parseKeepalive(of.Resume)
+		every, err = parseKeepalive(of.Resume)
+	default:
+		if errors.Is(err, io.EOF) {
+			err = invalid("open", "", "the first message")
+		} else if err == nil {
+			err = invalid("request", "", "open or resume in the first message")
+		}
 	}
-	return nil, invalid("request", "", "open or resume in the first message")
+	return first, every, err
 }
 
 // open begins the lease, which may be resumed once it is in the journal.

@@ -196,7 +196,8 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(), scheduleAskings(),
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(),
+		scheduleAskings(),
 		electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
@@ -289,7 +290,8 @@ func onceAskings() []asking {
 }
 
 func scheduleAskings() []asking {
-	finish := with(schedulev1.ScheduleService_Finish_FullMethodName, &schedulev1.FinishRequest{HoldId: noID, Outcome: oncev1.Outcome_OUTCOME_FAILED})
+	finished := &schedulev1.FinishRequest{HoldId: noID, Outcome: oncev1.Outcome_OUTCOME_FAILED}
+	finish := with(schedulev1.ScheduleService_Finish_FullMethodName, finished)
 	finish.ends = true
 	return []asking{
 		about(schedulev1.ScheduleService_Put_FullMethodName, func(n string) *schedulev1.PutRequest { return &schedulev1.PutRequest{Name: n} }),

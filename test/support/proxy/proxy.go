@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,8 +193,7 @@ func (p *Proxy) start() bool {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	command := exec.Command(program, //nolint:gosec // nginx or Envoy
-		append(p.kind.flags[:len(p.kind.flags):len(p.kind.flags)], path)...)
+	command := exec.Command(program, append(slices.Clip(p.kind.flags), path)...) //nolint:gosec,noctx // it is nginx or Envoy, and is killed
 	command.Stdout, command.Stderr = log, log
 	if p.process, err = p.nursery.Start(command, log); err != nil {
 		p.t.Fatal(err)
