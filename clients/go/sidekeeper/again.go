@@ -22,6 +22,13 @@ const (
 // reset is for what has succeeded.
 func (p *pause) reset() { p.next = 0 }
 
+// resetAfter is for an attempt that was heard for a while. A stream that is cut each time as it begins is none.
+func (p *pause) resetAfter(began time.Time, heard bool) {
+	if heard && time.Since(began) > longestPause {
+		p.reset()
+	}
+}
+
 // grow is how long to wait this time.
 func (p *pause) grow() time.Duration {
 	p.next = min(max(2*p.next, firstPause), longestPause)
@@ -68,15 +75,11 @@ func (c *Client) throughAbsence(
 	for {
 		began := time.Now()
 		heard, err := lease.whenValid(ctx, what, func() (bool, error) { return attempt(wait) })
-		if isCut := cut(err, heard); isCut != err {
-			err = fmt.Errorf("%s: %w", what, isCut)
-		}
+		err = cut(what, err, heard)
 		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
 			return err
 		}
-		if heard && time.Since(began) > longestPause {
-			again.reset()
-		}
+		again.resetAfter(began, heard)
 		c.tellAbsence(err)
 		if wait == nil && (heard || until.IsZero()) {
 			until = time.Now().Add(AbsenceTimeout)
@@ -118,12 +121,12 @@ func isTransient(err error) bool {
 
 // cut is the error of a stream that something between the two has ended, such as a proxy: gRPC makes a status of that which has no reason.
 // The caller has heard the sidecar over it, so the request itself was right, and the sidecar is away for the caller. Other errors stay.
-func cut(err error, heard bool) error {
+func cut(what string, err error, heard bool) error {
 	e, is := errors.AsType[*Error](err)
 	if !heard || !is || e.Reason != "" || e.Code != codes.Internal && e.Code != codes.Unknown {
 		return err
 	}
-	return &Error{Code: codes.Unavailable, Message: "the stream was cut on the way: " + e.Message}
+	return fmt.Errorf("%s: %w", what, &Error{Code: codes.Unavailable, Message: "the stream was cut on the way: " + e.Message})
 }
 
 // wasCutShort says whether what was asked for ended by itself before the caller had it, such as a lease that was lost while it waited.
@@ -151,7 +154,7 @@ func reopened[T any](ctx context.Context, open func() iter.Seq2[T, error], inter
 				}
 			}
 			interrupted()
-			if err := again.after(ctx, cut(failed, heard)); err != nil {
+			if err := again.after(ctx, cut("watch", failed, heard)); err != nil {
 				var none T
 				yield(none, err)
 				return

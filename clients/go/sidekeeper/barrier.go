@@ -57,7 +57,7 @@ func (c *Client) awaitBarrier(ctx context.Context, name string, onWaiting func()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return cut(fromStatus(err), heard)
+	return cut("barrier "+name, fromStatus(err), heard)
 }
 
 // BarrierOptions say how to enter a double barrier. The zero value waits for ever for the others, with a lease of its own. The functions are

@@ -47,7 +47,7 @@ func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 			return message, nil
 		case errors.Is(fromStatus(err), ErrLeaseNotFound): // the sidecar lives, or knows nothing: then the end of the stream was that of the lease
 			return nil, broken
-		case !isTransient(cut(fromStatus(err), true)):
+		case !isTransient(cut("lease", fromStatus(err), true)):
 			return nil, err
 		}
 		if rest(m.streaming, resumePause) != nil {
