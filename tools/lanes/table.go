@@ -48,7 +48,7 @@ var table = []Lane{
 		},
 	},
 	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/explore", "test/simulation"}},
-	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend"}},
+	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend", "tools/envoy"}},
 	{Name: "peers", Targets: []string{"test-peers"}, Owns: []string{"test/chaos", "test/peers"}},
 	{Name: "conformance-java", Targets: []string{"conformance-java", "one-lock"}, Builds: []string{"clients/java"}},
 	{Name: "conformance-typescript", Targets: []string{"conformance-typescript"}, Builds: []string{"clients/typescript"}},
