@@ -294,6 +294,12 @@ RESTARTS = 1000
 chaos-restarts: conductor restart-callers ## Restart three sidecars a thousand times, by SIGKILL and SIGTERM, under 60 callers in four languages, and judge what they have lost; RESTARTS=60 for fewer
 	bin/chaos -restarts $(RESTARTS) -rounds 1 -profile fast -out bin/chaos-restarts $(ARGS)
 
+TICKS = 500
+
+.PHONY: chaos-ticks
+chaos-ticks: conductor ## Let 500 ticks of a crontab of 50 lines come due under kills and cuts, and judge how often each began; TICKS=100 for fewer
+	bin/chaos -ticks $(TICKS) -rounds 1 -profile fast -out bin/chaos-ticks $(ARGS)
+
 .PHONY: chaos
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)

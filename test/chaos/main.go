@@ -48,6 +48,7 @@ type settings struct {
 	add      string
 
 	restarts  int
+	ticks     int
 	languages string
 	keep      bool
 
@@ -132,6 +133,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.add, "add", "", "reports of earlier runs to add to this one's, separated by commas: their report.json")
 	f.IntVar(&s.restarts, "restarts", 0, "have each round be this many restarts of sidecars, under callers in several languages, and nothing else")
 	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients they use then, by commas: three processes each")
+	f.IntVar(&s.ticks, "ticks", 0, "have each round last until about so many ticks of a crontab were due, with kills and cuts, and nothing else")
 	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }

@@ -22,6 +22,7 @@ type totals struct {
 	lostByNaive                            int
 	guarded, tooLate, delayed              int
 	deliveries, items, passed, entries     int
+	ticks, runs, repeated, missed          int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
 	restarts                               int // of sidecars, that had to cost nothing
@@ -50,6 +51,17 @@ func (t *totals) add(r *result) {
 	t.configuration += r.Configuration
 	t.views += r.Views
 	t.lostByNaive += r.LostByNaive
+	t.addOthers(r)
+	t.violations += len(r.Violations)
+	t.restarts += r.Restarts
+	t.outlived += r.Outlived.All()
+	t.lostThen += r.LostThen.All()
+	t.margins = append(t.margins, r.Margins...)
+	t.pauses = append(t.pauses, r.Pauses...)
+}
+
+// addOthers adds what is no lock.
+func (t *totals) addOthers(r *result) {
 	t.guarded += r.Guarded
 	t.tooLate += r.TooLate
 	t.delayed += r.Delayed
@@ -57,12 +69,10 @@ func (t *totals) add(r *result) {
 	t.items += r.Items
 	t.passed += r.Passed
 	t.entries += r.Entries
-	t.violations += len(r.Violations)
-	t.restarts += r.Restarts
-	t.outlived += r.Outlived.All()
-	t.lostThen += r.LostThen.All()
-	t.margins = append(t.margins, r.Margins...)
-	t.pauses = append(t.pauses, r.Pauses...)
+	t.ticks += r.Ticks
+	t.runs += r.Runs
+	t.repeated += r.Repeated
+	t.missed += r.Missed
 }
 
 func (r *report) totals() totals { return r.totalsOf(func(*result) bool { return true }) }
@@ -125,6 +135,10 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"items that were removed, each once", t.items},
 		{"barriers passed", t.passed},
 		{"entries to double barriers", t.entries},
+		{"ticks of schedules that have begun", t.ticks},
+		{"runs of schedules that have begun", t.runs},
+		{"attempts at either that followed a lost one", t.repeated},
+		{"ticks that were missed", t.missed},
 		{"sidecars replaced so soon that it must cost nothing", t.restarts},
 		{"what outlived them: holds, members and places of waiters", t.outlived},
 		{"and what was lost then", t.lostThen},

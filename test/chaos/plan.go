@@ -35,6 +35,9 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	if s.restarts > 0 {
 		return s.drawRestarts(seed, p)
 	}
+	if s.ticks > 0 {
+		return s.drawTicks(seed, p)
+	}
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: s.drawWorkloads(dice)}
 	var candidates []nemesis.Nemesis
@@ -167,6 +170,9 @@ func (s *settings) replay(p plan) string {
 		if flag[1] != "" {
 			command = append(command, fmt.Sprintf("-%s '%s'", flag[0], flag[1]))
 		}
+	}
+	if s.ticks > 0 {
+		command = append(command, fmt.Sprintf("-ticks %d", s.ticks))
 	}
 	if s.restarts > 0 {
 		command = append(command, fmt.Sprintf("-restarts %d -languages %s", s.restarts, s.languages))

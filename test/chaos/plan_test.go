@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/nemesis"
 )
@@ -109,6 +110,19 @@ func TestACommandThatMakesNoSenseIsRefused(t *testing.T) {
 		code := run(t.Context(), append(arguments, "-out", t.TempDir()), io.Discard, io.Discard)
 		if code != exitUnable {
 			t.Errorf("%s: exit code %d", fmt.Sprint(arguments), code)
+		}
+	}
+}
+
+func TestARoundOfTicksHasOneNemesisOfEachRealm(t *testing.T) {
+	for seed := range uint64(50) {
+		drawn := draw(t, told(t, "-ticks", "101"), seed, fastTicks)
+		realms := map[nemesis.Realm]bool{}
+		for _, each := range drawn.nemeses {
+			realms[each.Realm] = true
+		}
+		if len(drawn.nemeses) != 3 || len(realms) != 3 || drawn.profile.faults != 3*time.Minute {
+			t.Errorf("%s for %v", drawn, drawn.profile.faults)
 		}
 	}
 }

@@ -20,6 +20,7 @@ const (
 	configRoot   = "/sidekeeper/config"
 	queueRoot    = "/sidekeeper/queues"
 	barrierRoot  = "/sidekeeper/barriers"
+	scheduleRoot = "/sidekeeper/schedules"
 )
 
 // glance is how often it is looked whether nothing is left.

@@ -42,6 +42,10 @@ type result struct {
 	TooLate       int             `json:"tooLate"`          // and of those that none did
 	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
 	Deliveries    int             `json:"deliveries"`       // of items of queues
+	Ticks         int             `json:"ticks"`            // of schedules, that have begun
+	Runs          int             `json:"runs"`             // of schedules
+	Repeated      int             `json:"repeated"`         // attempts at ticks and runs that followed a lost one
+	Missed        int             `json:"missed"`           // ticks
 	Items         int             `json:"items"`            // that were removed then
 	Passed        int             `json:"passed"`           // barriers
 	Entries       int             `json:"entries"`          // to double barriers

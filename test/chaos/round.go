@@ -129,7 +129,7 @@ func (r *round) settings() history.Settings {
 	return history.Settings{
 		Seed: r.plan.seed, Profile: r.plan.profile.name, SessionTimeout: r.plan.timeout, Workload: strings.Join(r.plan.workloads, "+"),
 		LockRoot: lockRoot, SequenceRoot: sequenceRoot, GroupRoot: groupRoot, ConfigRoot: configRoot,
-		QueueRoot: queueRoot, BarrierRoot: barrierRoot,
+		QueueRoot: queueRoot, BarrierRoot: barrierRoot, ScheduleRoot: scheduleRoot,
 		Patience: r.plan.timeout + patience, Spares: r.plan.steady(), Damages: r.plan.stops(),
 	}
 }

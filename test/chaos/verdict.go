@@ -19,7 +19,7 @@ const hygiene judge.Checker = "C11 hygiene"
 // begins are the kinds of events that begin an operation.
 var begins = []history.Kind{
 	history.Called, history.Acting, history.Asked, history.Invoked, history.Joining, history.Watching, history.Putting, history.Taking,
-	history.Setting, history.Removing, history.Awaiting, history.Entering,
+	history.Setting, history.Removing, history.Awaiting, history.Entering, history.Requesting, history.Working,
 }
 
 // judge has everything looked at that was seen in the round.
@@ -125,7 +125,7 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
 		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed, Deliveries: v.Deliveries, Items: v.Items,
-		Passed: v.Passed, Entries: v.Entries,
+		Passed: v.Passed, Entries: v.Entries, Ticks: v.Ticks, Runs: v.Runs, Repeated: v.Repeated, Missed: v.Missed,
 		Restarts: v.Restarts, Outlived: v.Outlived, LostThen: v.Lost, Pauses: v.Pauses,
 	}
 }

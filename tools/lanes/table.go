@@ -131,6 +131,7 @@ var table = []Lane{
 	{Name: "traces", When: Nightly, Targets: []string{"traces"}},
 	{Name: "chaos", When: Nightly, Targets: []string{"chaos"}},
 	{Name: "restarts", When: Nightly, Targets: []string{"chaos-restarts"}},
+	{Name: "ticks", When: Nightly, Targets: []string{"chaos-ticks"}},
 	{Name: "versions", When: Nightly, Targets: []string{"skew"}, Owns: []string{"tools/skew"}},
 	{Name: "fuzz", When: Nightly, Targets: []string{"fuzz"}, Owns: []string{"tools/fuzz"}},
 }

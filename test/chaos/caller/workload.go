@@ -33,6 +33,8 @@ var Workloads = map[string]Workload{
 	Standing: {About: "locks held and waited for, and a member, that outlive sidecars", callers: standers, Apart: true, run: stand},
 	"W13":    {About: "items put into a queue, worked on by one caller at a time, and removed", callers: 2, slots: queueSlots, run: handleItems},
 	"W14":    {About: "a barrier, and a double barrier that callers enter and leave", callers: 2, slots: barrierSlots, run: standAtBarriers},
+	"W15":    {About: "work for schedules, each tick of which begins once, and runs of them", callers: fewWorkers + 1, run: workForFew},
+	Crontab:  {About: "a crontab that all have, and nothing else", callers: crontabWorkers + 1, Apart: true, run: workForCrontab},
 	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":     {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

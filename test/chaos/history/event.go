@@ -67,6 +67,10 @@ type Event struct {
 	Barrier string `json:"barrier,omitempty"`
 	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
 
+	Schedule string    `json:"schedule,omitempty"`
+	Tick     time.Time `json:"tick,omitzero"`
+	Run      string    `json:"run,omitempty"` // the id of a run
+
 	Nemesis  string    `json:"nemesis,omitempty"`
 	Target   string    `json:"target,omitempty"` // client/3, sidecar/1, server/2; empty: the ensemble, or all
 	Settings *Settings `json:"settings,omitempty"`
@@ -185,6 +189,17 @@ const (
 	Entered Kind = "entered"
 )
 
+// Kinds about schedules. All end with Ended.
+const (
+	// Requesting begins a Run: Schedule, Run, Sidecar.
+	Requesting Kind = "requesting"
+	// Working begins a Work: Schedule, Sidecar, Resumes. It goes on with Queued, Begun and Believed. Finishing begins a Finish, and Finished is
+	// its answer. Releasing alone says that the attempt is given up without an outcome.
+	Working Kind = "working"
+	// Begun says that an attempt is the caller's: Token, Tick, Run; Count is its number.
+	Begun Kind = "begun"
+)
+
 // Kinds of the conductor.
 const (
 	// Began begins a round: Nemesis, Settings.
@@ -229,6 +244,7 @@ type Settings struct {
 	ConfigRoot   string `json:"configRoot"`
 	QueueRoot    string `json:"queueRoot"`
 	BarrierRoot  string `json:"barrierRoot"`
+	ScheduleRoot string `json:"scheduleRoot"`
 	// SessionTimeout is how long a session lives that nobody hears of.
 	SessionTimeout time.Duration `json:"sessionTimeout"`
 	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to

@@ -68,7 +68,7 @@ type operationID struct {
 // beginners are the kinds that begin an operation.
 var beginners = []history.Kind{
 	history.Called, history.Asked, history.Invoked, history.Watching, history.Joining, history.Putting, history.Taking,
-	history.Setting, history.Removing, history.Awaiting, history.Entering,
+	history.Setting, history.Removing, history.Awaiting, history.Entering, history.Requesting, history.Working,
 }
 
 func gather(round Round) *evidence {
@@ -220,7 +220,9 @@ func (o *operation) over() history.Instant {
 func (o *operation) name() string { return "client " + history.Owner(o.Client, o.Op) }
 
 // thing is the name of what the operation is about.
-func (o *operation) thing() string { return o.Lock + o.Sequence + o.Group + o.Queue + o.Barrier }
+func (o *operation) thing() string {
+	return o.Lock + o.Sequence + o.Group + o.Queue + o.Barrier + o.Schedule
+}
 
 // deadline is until when something may take that began at from: the round's patience, and where a fault was there before
 // it was over, the patience from when it was healed.

@@ -67,6 +67,9 @@ type Verdict struct {
 	Deliveries, Items int
 	// Passed is how often a caller was let pass a barrier, and Entries how often one entered a double barrier.
 	Passed, Entries int
+	// Ticks is how many ticks of schedules have begun by the ensemble's logs, Runs how many runs, Repeated how many attempts followed one
+	// that was lost, and Missed how many ticks are noted as missed.
+	Ticks, Runs, Repeated, Missed int
 	// Restarts is how often a sidecar was replaced so soon that it had to cost nothing, in rounds in which nothing else went wrong. Outlived is
 	// what its callers had then and kept, added up over all times, and Lost what they lost; Pauses is how long after the new one listened each
 	// holder and member was told that it goes on.
@@ -118,12 +121,13 @@ const (
 	Restarts      Checker = "C15 restarts"
 	Queues        Checker = "C16 queues"
 	Barriers      Checker = "C17 barriers"
+	Schedules     Checker = "C18 schedules"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
 	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
-	checkQueues, checkBarriers,
+	checkQueues, checkBarriers, checkSchedules,
 }
 
 // Judge looks at a round with all checkers.

@@ -53,8 +53,8 @@ func number(text string) int64 {
 func (s story) round() Round {
 	settings := history.Settings{
 		LockRoot: "/locks", GroupRoot: "/groups", ConfigRoot: "/config", SequenceRoot: "/sequences", QueueRoot: "/queues",
-		BarrierRoot: "/barriers",
-		Patience:    time.Second, SessionTimeout: 2 * time.Second,
+		BarrierRoot: "/barriers", ScheduleRoot: "/schedules",
+		Patience: time.Second, SessionTimeout: 2 * time.Second,
 	}
 	if s.adjust != nil {
 		s.adjust(&settings)
@@ -223,22 +223,27 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 			e.Group = w[1]
 		}
 	},
-	history.State:     tellChanges,
-	history.Changed:   tellChanges,
-	history.Synced:    func(*history.Event, []string) {},
-	history.Lagging:   func(*history.Event, []string) {},
-	history.Fresh:     func(*history.Event, []string) {},
-	history.Joining:   func(e *history.Event, w []string) { e.Group, e.Member, e.Sidecar, e.Resumes = w[0], w[1], 1, true },
-	history.Joined:    func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
-	history.Seen:      tellView,
-	history.Putting:   func(e *history.Event, w []string) { e.Queue, e.Item, e.Sidecar = "Q", w[0], 1 },
-	history.Placed:    func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
-	history.Taking:    func(e *history.Event, _ []string) { e.Queue, e.Sidecar = "Q", 1 },
-	history.Delivered: func(e *history.Event, w []string) { e.Item, e.Token = w[0], number(w[1]) },
-	history.Setting:   tellBarrier,
-	history.Removing:  tellBarrier,
-	history.Awaiting:  tellBarrier,
-	history.Entering:  tellBarrier,
+	history.State:      tellChanges,
+	history.Changed:    tellChanges,
+	history.Synced:     func(*history.Event, []string) {},
+	history.Lagging:    func(*history.Event, []string) {},
+	history.Fresh:      func(*history.Event, []string) {},
+	history.Joining:    func(e *history.Event, w []string) { e.Group, e.Member, e.Sidecar, e.Resumes = w[0], w[1], 1, true },
+	history.Joined:     func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
+	history.Seen:       tellView,
+	history.Putting:    func(e *history.Event, w []string) { e.Queue, e.Item, e.Sidecar = "Q", w[0], 1 },
+	history.Placed:     func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
+	history.Taking:     func(e *history.Event, _ []string) { e.Queue, e.Sidecar = "Q", 1 },
+	history.Delivered:  func(e *history.Event, w []string) { e.Item, e.Token = w[0], number(w[1]) },
+	history.Setting:    tellBarrier,
+	history.Removing:   tellBarrier,
+	history.Awaiting:   tellBarrier,
+	history.Entering:   tellBarrier,
+	history.Requesting: func(e *history.Event, w []string) { e.Schedule, e.Run, e.Sidecar = "S", w[0], 1 },
+	history.Working:    func(e *history.Event, _ []string) { e.Schedule, e.Sidecar, e.Resumes = "S", 1, true },
+	history.Begun: func(e *history.Event, w []string) {
+		e.Token, e.Tick, e.Count, e.Run = number(w[0]), tickAt(w[1]).Tick, number(w[2]), w[3]
+	},
 	history.Entered:   func(e *history.Event, w []string) { e.Round = number(w[0]) },
 	history.Finishing: func(*history.Event, []string) {},
 	history.Finished:  func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
