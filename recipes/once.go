@@ -224,7 +224,7 @@ func (o Once) isOver(ctx context.Context, store Store, of Record) (bool, error) 
 
 // seemsOver says so of a record by the clock of this machine alone.
 func (r Record) seemsOver() bool {
-	return (r.Outcome == Succeeded || r.Outcome == Failed) && time.Until(r.ends()) <= 0
+	return (r.Outcome == Succeeded || r.Outcome == Failed) && !wall().Before(r.ends())
 }
 
 // isOverAt says so by the clock of the ensemble alone.

@@ -116,7 +116,7 @@ type ScheduleState struct {
 
 // IsTooFar says whether the next tick lies further ahead than the line says, by the clock of this machine, which may be late by the tolerance.
 func (s *ScheduleState) IsTooFar(tolerance time.Duration) bool {
-	return s.next != nil && s.Next.After(s.next(time.Now().Add(tolerance)))
+	return s.next != nil && s.Next.After(s.next(wall().Add(tolerance)))
 }
 
 // encode takes the room that Finish needs at once, so that no quota can refuse it later.
@@ -212,7 +212,7 @@ func (s Schedule) readAt(ctx context.Context, tree Tree) (of ScheduleState, err 
 // now is the ensemble's time, later than all that was read before.
 func (s Schedule) now(ctx context.Context, store Store) (time.Time, error) {
 	at, err := Once{Clock: s.Clock}.now(ctx, store)
-	if err == nil && time.Until(at).Abs() > s.Tolerance {
+	if err == nil && wall().Sub(at).Abs() > s.Tolerance {
 		err = ErrClocksDisagree
 	}
 	return at.UTC(), err

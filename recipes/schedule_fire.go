@@ -95,7 +95,7 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 // late.
 func (s *ScheduleState) pause(now time.Time) time.Duration {
 	pause := min(s.Next.Sub(now), lookEvery)
-	if own := time.Until(s.Next); own > 0 {
+	if own := s.Next.Sub(wall()); own > 0 {
 		pause = min(pause, own)
 	}
 	if !s.CatchUp {

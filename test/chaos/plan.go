@@ -154,6 +154,10 @@ func (s *settings) stage(p plan) (stage.Options, string) {
 	options := stage.Options{
 		Sidecar: s.sidecar, Sleeper: s.sleeper, Ensemble: p.profile.ensemble, Flags: slices.Clone(p.profile.flags),
 	}
+	if s.ticks > 0 {
+		options.Sidecar, options.Ahead = options.Sleeper, ticksAhead
+		return options, caller.Crontab
+	}
 	for _, each := range p.nemeses {
 		if each.Adjust != nil {
 			each.Adjust(&options)

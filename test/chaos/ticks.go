@@ -13,6 +13,9 @@ import (
 // disturbing are the nemeses of a round of ticks, unless others are named: one of each group, all of which is of one realm.
 var disturbing = [][]string{{"N2", "N3", "N12"}, {"N7", "N10", "N11"}, {"N8", "N10c"}}
 
+// ticksAhead is by how much the clock of one sidecar is ahead, and that of another late. It is less than they tolerate.
+const ticksAhead = time.Hour
+
 // drawTicks is the plan of a round that lasts until about so many ticks of a crontab were due.
 func (s *settings) drawTicks(seed uint64, p profile) (plan, error) {
 	p.faults = time.Duration((s.ticks-1)/caller.CrontabLines+1) * time.Minute

@@ -26,7 +26,7 @@ const (
 )
 
 func workForFew(ctx context.Context, c *caller) {
-	c.workFor(ctx, fewLines, fewWorkers, 200*time.Millisecond)
+	c.workFor(ctx, fewLines, fewWorkers, time.Second)
 }
 
 func workForCrontab(ctx context.Context, c *caller) {

@@ -158,7 +158,7 @@ func (h *Host) launch(said io.Writer) (started *process.Process, metrics string,
 	}
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdout, command.Stderr = said, log.File
-	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_SLEPT="+h.sleptPath())
+	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_SLEPT="+h.sleptPath(), "SIDEKEEPER_TEST_WALL_AHEAD="+h.ahead().String())
 	started, err = h.stage.nursery.Start(command, log)
 	return started, metrics, err
 }
@@ -322,6 +322,11 @@ func (h *Host) Sleep(d time.Duration) error {
 	defer file.Close()
 	_, err = file.Write(binary.LittleEndian.AppendUint64(nil, uint64(h.slept)))
 	return err
+}
+
+// ahead is by how much the sidecar's wall clock is ahead.
+func (h *Host) ahead() time.Duration {
+	return map[int]time.Duration{1: h.stage.options.Ahead, 2: -h.stage.options.Ahead}[h.Number]
 }
 
 func (h *Host) sleptPath() string { return filepath.Join(h.directory, "slept") }

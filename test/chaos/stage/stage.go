@@ -34,6 +34,8 @@ type Options struct {
 	Flags    []string // of every sidecar, beside those that follow from the ensemble and the play
 	Disk     Disk     // what each sidecar keeps on a disk of its own; empty for nothing. Needs root
 	Names    bool     // sidecars know the servers by name, each from a name server of its own. Needs root
+	// Ahead is by how much the first sidecar's wall clock is ahead, and the second's late. It takes a Sleeper as the program.
+	Ahead time.Duration
 	// Credentials are the user and the password, with a colon between, that sidecars show to the ensemble; empty for none.
 	Credentials string
 }
