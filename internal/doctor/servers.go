@@ -44,8 +44,9 @@ func (e *examination) servers(ctx context.Context) {
 
 // zxidIn is the newest transaction that a server's status tells of; −1 if it tells of none.
 func zxidIn(answer string) int64 {
-	zxid, err := strconv.ParseInt(strings.TrimPrefix(lineOf(answer, "Zxid"), "0x"), 16, 64)
-	if err != nil {
+	digits, ours := strings.CutPrefix(lineOf(answer, "Zxid"), "0x") // others write it in another way
+	zxid, err := strconv.ParseInt(digits, 16, 64)
+	if err != nil || !ours {
 		return -1
 	}
 	return zxid
@@ -108,6 +109,9 @@ func lineOf(answer, word string) string {
 // A release is a version of ZooKeeper.
 type release [3]int
 
+// productForm is the first line of a status: what the server is, and its version.
+var productForm = regexp.MustCompile(`(?m)^(\S.*) version: (.*)$`)
+
 var releaseForm = regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`)
 
 func releaseIn(text string) (release, bool) {
@@ -135,6 +139,11 @@ func (r release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[
 
 // version judges a server's release: by the oldest that are kept up.
 func (e *examination) version(server, answer string) {
+	if product := productForm.FindStringSubmatch(answer); product != nil && product[1] != "Zookeeper" {
+		e.findf(Warning, server, "use servers of ZooKeeper itself for work that must not happen twice",
+			"is %s %s: it is not proved that a session there lives as long as a lock needs it to", product[1], product[2])
+		return
+	}
 	runs, ok := releaseIn(lineOf(answer, "Zookeeper version"))
 	switch {
 	case !ok:
