@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,21 +44,29 @@ func TestEveryMutantHasANameOfItsOwnAndSomebodyWhoCatchesIt(t *testing.T) {
 	}
 }
 
+var update = flag.Bool("update", false, "write the table of docs/mutants.md anew instead of comparing it")
+
 // The document shows the table as it is.
 func TestTheDocumentShowsAllMutants(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "mutants.md"))
+	file := filepath.Join("..", "..", "docs", "mutants.md")
+	document, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, _, _ := strings.Cut(string(document), "\n## ")
-	var shown []string
-	for line := range strings.Lines(table) {
-		if strings.HasPrefix(line, "|") {
-			shown = append(shown, line)
-		}
+	before, shown, found := strings.Cut(string(document), "\n|")
+	shown, after, ends := strings.Cut(shown, "\n\n")
+	if !found || !ends {
+		t.Fatal("docs/mutants.md has no table")
 	}
-	if want := inMarkdown(); strings.Join(shown, "") != want {
-		t.Errorf("docs/mutants.md should hold this table:\n%s", want)
+	want := inMarkdown()
+	if *update {
+		if err := os.WriteFile(file, []byte(before+"\n"+want+"\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if "|"+shown+"\n" != want {
+		t.Error("docs/mutants.md does not show the table: go test ./test/mutants -run Document -update writes it")
 	}
 }
 
