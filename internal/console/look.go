@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -96,8 +97,8 @@ func lookAt(ctx context.Context, locks lockv1.LockServiceClient) (*look, error) 
 			break
 		}
 		explanation, err := locks.Explain(ctx, &lockv1.ExplainRequest{Name: lock.GetName()})
-		if ctx.Err() != nil {
-			return nil, err
+		if ctx.Err() != nil || slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err)) {
+			return nil, err // none of the others is known, either
 		}
 		if err != nil {
 			l.Refused, l.Why = l.Refused+1, cmp.Or(l.Why, status.Convert(err).Message())

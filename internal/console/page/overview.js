@@ -90,10 +90,11 @@ function numbers({ seen, more, failure, absence, state, chart: hour, stuck }) {
   const known = (value) => (seen ? value : "–");
   const card = (title, value, more, drawn) => element("section", { class: failure && title !== "Lost" ? "card stale" : "card", "aria-label": title },
     element("h3", {}, title), element("p", { class: "number" }, value), element("p", { class: "quiet" }, more), drawn);
+  const least = seen?.refused || seen?.omitted ? "at least " : ""; // of those that were not looked at, nothing is known
   return element("div", { class: "cards" },
-    card("Waiting callers", known(seen?.waiting.toLocaleString("en")), stuck > 0 ? `${stuck} of them in a circle` : known(seen?.waiting ? `at ${several(seen.contended.length + more, "lock")}` : "for no lock"),
+    card("Waiting callers", known(`${least}${seen?.waiting.toLocaleString("en")}`), stuck > 0 ? `${stuck} of them in a circle` : known(seen?.waiting ? `at ${several(seen.contended.length + more, "lock")}` : least ? "not all locks were read" : "for no lock"),
       chart(hour.waiting, hour, (value) => value.toLocaleString("en"))),
-    card("Longest wait", known(seen?.waiting ? time(seen.longest) : "none"), "of those that wait now", chart(hour.longest, hour, time)),
+    card("Longest wait", known(seen?.waiting ? `${least}${time(seen.longest)}` : least ? "–" : "none"), "of those that wait now", chart(hour.longest, hour, time)),
     card("Lost", state ? sum(hour.lost).toLocaleString("en") : "–", state ? "leases, locks and members, of this sidecar" : absence ? "not known, as is the rest of this sidecar" : "not asked yet",
       chart(hour.lost, hour, (value) => value.toLocaleString("en"), true)));
 }
