@@ -139,7 +139,7 @@ func (r release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[
 
 // version judges a server's release: by the oldest that are kept up.
 func (e *examination) version(server, answer string) {
-	if product := productForm.FindStringSubmatch(answer); product != nil && product[1] != "Zookeeper" {
+	if product := productForm.FindStringSubmatch(answer); len(product) > 2 && product[1] != "Zookeeper" {
 		e.findf(Warning, server, "use servers of ZooKeeper itself for work that must not happen twice",
 			"is %s %s: it is not proved that a session there lives as long as a lock needs it to", product[1], product[2])
 		return

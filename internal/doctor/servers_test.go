@@ -37,7 +37,11 @@ func TestServersThatOnlySpeakTheProtocolAreTold(t *testing.T) {
 				"note ensemble: no server reports its newest",
 			},
 		},
-		"ZooKeeper":          {status: "Zookeeper version: 3.9.5-1, built on 2026-01-01\nZxid: 0x10000000001\nMode: leader\n", token: 1 << 40, want: []string{""}},
+		"ZooKeeper": {
+			status: "Zookeeper version: 3.9.5-1, built on 2026-01-01\nZxid: 0x10000000001\nMode: leader\n",
+			token:  1 << 40,
+			want:   []string{""},
+		},
 		"none that it names": {status: "Zxid: 0x0\nMode: leader\n", want: []string{"note A: does not report its version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
