@@ -13,6 +13,9 @@ type experiment struct {
 	run   func(ctx context.Context, on *stage) (*table, error)
 }
 
+// spread is the experiment that takes several servers.
+const spread = "regions"
+
 // experiments is all there are. Quick ones do a fraction.
 func experiments(quick bool) []experiment {
 	all := locks(quick)
@@ -36,6 +39,11 @@ func experiments(quick bool) []experiment {
 		m.leases, m.seconds = m.leases[:1], 5
 	}
 	all = append(all, experiment{"many", "Thousands of leases that hold a lock each", m.run})
+	r := regions{trips: []time.Duration{time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond}, cycles: 60}
+	if quick {
+		r.cycles = 10
+	}
+	all = append(all, experiment{spread, "One server and one sidecar in each of three regions, by the round trip between two regions", r.run})
 	a := attacked{rounds: 3, lasts: 20 * time.Second}
 	if quick {
 		a.rounds, a.lasts = 1, 10*time.Second
