@@ -385,9 +385,12 @@ func runs() []run {
 	}
 }
 
+// allRuns are those of each model.
+func allRuns() []run { return append(runs(), onceRuns()...) }
+
 func TestTheModelsHoldAndRefuteEachMistake(t *testing.T) {
 	jar := checkerJar(t)
-	for _, r := range runs() {
+	for _, r := range allRuns() {
 		if r.slow && !*deep {
 			continue
 		}
@@ -404,13 +407,13 @@ func TestTheModelsHoldAndRefuteEachMistake(t *testing.T) {
 // Each mistake that a model knows is made by a run, and each of its invariants is looked at.
 func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 	made := map[string]bool{"code": true, "none": true}
-	for _, r := range runs() {
+	for _, r := range allRuns() {
 		made[r.mistake] = true
 		for _, invariant := range append(append([]string{r.refuted}, r.holds...), r.eventual...) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Repeat", "Sequence"} {
+	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Repeat", "Sequence", "Once"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
