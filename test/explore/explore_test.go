@@ -57,6 +57,30 @@ func TestARestartThatForgetsWhoWasToldIsFound(t *testing.T) {
 	}
 }
 
+// The sidecar tells `begun` when the attempt is recorded, and the ensemble records none whose place is gone.
+func TestAnAttemptThatIsToldOrRecordedWronglyIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mistake mistake
+		broken  string
+		length  int // of the trace
+	}{
+		{toldFirst, "WhatBeginsIsRecorded", 3},
+		{unchecked, "NoLateWriteChangesARecord", 11},
+	} {
+		for _, carried := range [][callers]bool{{true, true}, {}} {
+			t.Run(fmt.Sprintf("%s, on leases' streams: %t", c.mistake, carried[0]), func(t *testing.T) {
+				t.Parallel()
+				found := explore(newLock(bounds{mistake: c.mistake, once: true, carried: carried, ticks: 2, places: 2}), 1_000_000)
+				t.Log(found.told())
+				if !strings.Contains(found.broken, c.broken) || len(found.trace) != c.length {
+					t.Errorf("got %q in %d steps, want %q in %d", found.broken, len(found.trace), c.broken, c.length)
+				}
+			})
+		}
+	}
+}
+
 // What ships keeps its promises in every order of each of these small worlds. With -night they are what a minute exhausts on two cores; without
 // it, the two of many states are left out, and with -short those of more than a few. TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes
 // further, and exhausts nothing.
@@ -78,6 +102,8 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"two answers", bounds{carried: both, ticks: 2, places: 2, asks: 2}, 339_555},
 		{"a restart", bounds{carried: both, ticks: 1, places: 2, asks: 1, kills: 1}, 151_476},
 		{"a restart, with other processes", bounds{carried: oneOfEach, ticks: 1, places: 2, asks: 1, kills: 1, others: true}, 585_538},
+		{"attempts at work that is done once", bounds{once: true, carried: oneOfEach, ticks: 1, places: 2, asks: 1}, 47_005},
+		{"attempts, and a restart", bounds{once: true, carried: both, ticks: 1, places: 2, kills: 1}, 28_384},
 	} {
 		if testing.Short() && c.states > fewStates || !*night && c.states > manyStates {
 			continue
@@ -104,7 +130,7 @@ func TestRandomWalksThroughALargerWorldKeepWhatIsPromised(t *testing.T) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		carried := [callers]bool{dice.IntN(2) == 0, dice.IntN(2) == 0}
 		world := newLock(bounds{
-			carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, kills: 2, others: dice.IntN(2) == 0,
+			carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, kills: 2, others: dice.IntN(2) == 0, once: dice.IntN(4) == 0,
 		})
 		broken, trace := walk(world, dice, 200)
 		if broken != "" {

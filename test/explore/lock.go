@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ const (
 	toldLate        mistake = "told after ended"
 	twoPlaces       mistake = "two places of one request"
 	forgotten       mistake = "what the process before had told is forgotten"
+	toldFirst       mistake = "told before its attempt is recorded"
+	unchecked       mistake = "recorded without a check of its place"
 )
 
 // callers are two, each with a sidecar, a session and a lease of its own.
@@ -26,6 +29,7 @@ const callers = 2
 type bounds struct {
 	mistake mistake
 	carried [callers]bool // whose hold is told of on its lease's stream
+	once    bool          // each hold is an attempt at work that is done once, which is recorded before it is told
 	many    bool          // all may hold at once: permits that are enough for them, members of a group, those who vote or stand at a barrier
 	ticks   int           // how often a tick passes
 	places  int           // how many are made
@@ -67,6 +71,7 @@ type lock struct {
 	made   int
 	faulty int
 	killed int
+	record int    // the token of the newest attempt that is recorded; 0 for none
 	wrong  string // which promise an act has broken
 	sides  [callers]side
 }
@@ -76,17 +81,19 @@ type place struct{ of, token int }
 
 // A side is a caller and its sidecar.
 type side struct {
-	number  int
-	machine lease.Machine
-	request lease.ID
-	stage   stage
-	place   int  // its token; 0 for none
-	first   bool // the sidecar's newest look showed that it is its turn
-	goes    bool // no caller counts on its place: it is to be deleted
-	granted int  // the newest token
-	proved  int  // until when the session is valid
-	lost    bool // the session, as the sidecar knows
-	expired bool // the session, as the ensemble knows
+	number   int
+	machine  lease.Machine
+	request  lease.ID
+	stage    stage
+	place    int  // its token; 0 for none
+	first    bool // the sidecar's newest look showed that it is its turn
+	write    int  // the token of the attempt that is under way to its record; 0 for none
+	recorded bool // its attempt is, as the sidecar knows
+	goes     bool // no caller counts on its place: it is to be deleted
+	granted  int  // the newest token
+	proved   int  // until when the session is valid
+	lost     bool // the session, as the sidecar knows
+	expired  bool // the session, as the ensemble knows
 
 	held    bool // its request was, at some time
 	asked   int
@@ -147,6 +154,7 @@ func (l *lock) steps() (all []step) {
 		l.ofFaults(s, may)
 		l.ofAnswers(s, may)
 		l.ofRestart(s, may)
+		l.ofAttempt(s, may)
 		if s.down {
 			continue
 		}
@@ -166,7 +174,7 @@ func (l *lock) steps() (all []step) {
 
 func (l *lock) ask(s *side) {
 	s.request++
-	s.stage, s.asked, s.first, s.held, s.ofLease = waiting, 0, false, false, false
+	s.stage, s.asked, s.first, s.recorded, s.held, s.ofLease = waiting, 0, false, false, false, false
 	l.bring(s, lease.Event{Kind: lease.Began, Of: s.request, On: ofStream, Carried: l.carried[s.number]})
 	l.make(s)
 }
@@ -285,7 +293,7 @@ func (l *lock) broken() string {
 		return "OneStreamHolds: one caller's stream says that it holds the lock, while another one's does or its caller is sure of it"
 	}
 	for i := range l.sides {
-		if broken := l.countsOnNothing(&l.sides[i]); broken != "" {
+		if broken := cmp.Or(l.countsOnNothing(&l.sides[i]), l.unrecorded(&l.sides[i])); broken != "" {
 			return broken
 		}
 	}
@@ -331,7 +339,7 @@ func (l *lock) state() string {
 }
 
 func (l *lock) stateAs(order [callers]int) string {
-	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(len(l.places)))
+	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(len(l.places)))
 	for _, p := range l.places {
 		text = append(text, byte(slices.Index(order[:], p.of)), byte(p.token))
 	}
@@ -340,11 +348,11 @@ func (l *lock) stateAs(order [callers]int) string {
 		left := func(until int) byte { return byte(max(0, until-l.now)) }
 		text = append(
 			text, byte(s.request), byte(s.stage), byte(s.place), byte(s.granted), left(s.proved+1), // the ensemble ends it after that
-			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before),
+			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before), byte(s.write),
 		)
 		for _, is := range []bool{
 			s.held, s.ofLease, s.first, s.goes, s.lost, s.expired, s.onWay, s.knows, s.dead, s.silent, s.closed, s.gone, s.watched[0], s.watched[1],
-			s.down, s.shared, s.unclaimed,
+			s.down, s.shared, s.unclaimed, s.recorded,
 		} {
 			if is {
 				text = append(text, 1)

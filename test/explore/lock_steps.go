@@ -90,7 +90,7 @@ func (l *lock) ofSidecar(s *side, may func(bool, string, act)) {
 	isFirst := l.many || len(l.places) > 0 && l.places[0].token == s.place
 	may(s.stage == waiting && !s.first && isFirst, "is seen to be the first", func(_ *lock, s *side) { s.first = true })
 	proved := !s.lost && s.proved > l.now
-	may(s.stage == waiting && s.first && (proved || l.mistake == grantedUnproved), "is granted the lock", (*lock).grant)
+	may(s.stage == waiting && s.first && (proved || l.mistake == grantedUnproved) && l.mayBegin(s), "is granted the lock", (*lock).grant)
 	may(s.stage == holding || s.stage == waiting, "has its request ended by another hand", func(l *lock, s *side) { l.end(s, lease.Forced) })
 	reads := !s.dead && !s.silent
 	may(s.stage == ending && reads, "has its request's end handed to the transport", func(l *lock, s *side) { l.hand(s, lease.Handed) })
