@@ -31,7 +31,6 @@ func onceRuns() []run {
 		{name: "callers begin the work of a key", module: "Once", bounds: once, holds: begun},
 		{name: "a lost attempt is not repeated", module: "Once", bounds: skip, holds: append([]string{follows}, begun...)},
 		{name: "workers begin the ticks of a schedule", module: "Once", bounds: schedule, holds: ticks},
-		{name: "more callers begin the work of a key", module: "Once", bounds: once.with(bounds{"MaxPlaces": "4"}), holds: begun, slow: true},
 		{
 			name: "more workers begin the ticks of a schedule", module: "Once", slow: true,
 			bounds: schedule.with(bounds{"MaxPlaces": "3"}), holds: ticks,
