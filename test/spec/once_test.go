@@ -47,7 +47,7 @@ func onceRuns() []run {
 		},
 		{name: "attempts follow without end", module: "Once", bounds: once, mistake: "repeats without end", refuted: again},
 		{
-			name: "an attempt is written without its place", module: "Once", bounds: skip,
+			name: "an attempt is written without its place", module: "Once", bounds: once,
 			mistake: "writes without a check of its place", refuted: stays,
 		},
 		{
