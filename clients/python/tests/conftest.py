@@ -23,6 +23,7 @@ from sidekeeper import aio
 from sidekeeper.dev.v1 import dev_pb2, dev_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.once.v1 import once_pb2, once_pb2_grpc
+from sidekeeper.schedule.v1 import schedule_pb2, schedule_pb2_grpc
 
 ROOT = Path(__file__).parents[3]
 PATIENT = 30.0
@@ -96,6 +97,24 @@ class Sidecar:
             holder = locks.Get(lock_pb2.GetRequest(name=lock), timeout=PATIENT).view.holders[0]
             locks.Break(lock_pb2.BreakRequest(name=lock, fencing_token=holder.token, reason="stuck"), timeout=within)
 
+    def schedules(self, method: str, request: Any) -> Any:
+        """Makes a call of ScheduleService."""
+        with grpc.insecure_channel(self.address, options=[("grpc.default_authority", "localhost")]) as channel:
+            return getattr(schedule_pb2_grpc.ScheduleServiceStub(channel), method)(request, timeout=PATIENT)
+
+    def put_schedule(self, name: str) -> None:
+        """Makes a schedule whose next tick is far away."""
+        self.schedules("Put", schedule_pb2.PutRequest(name=name, cron="0 0 29 2 *"))
+
+    def run_schedule(self, name: str, run: str) -> None:
+        """Asks for a run."""
+        self.schedules("Run", schedule_pb2.RunRequest(name=name, id=run))
+
+    def history(self, name: str) -> list[str]:
+        """What became of runs, the newest first."""
+        outcomes = self.schedules("History", schedule_pb2.HistoryRequest(name=name)).outcomes
+        return [f"{each.run_id} {_state(each)} {each.attempt}: {each.note}".removesuffix(": ") for each in outcomes]
+
     def has_exited(self) -> bool:
         """Whether it has ended, by itself or because it was told to."""
         assert self.process is not None
@@ -110,6 +129,10 @@ class Sidecar:
         request = dev_pb2.SuspendRequest()
         request.duration.FromSeconds(seconds)
         self.dev("Suspend", request)
+
+
+def _state(outcome: schedule_pb2.Outcome) -> str:
+    return schedule_pb2.State.Name(outcome.state).removeprefix("STATE_").lower()
 
 
 def record(sidecar: Sidecar, name: str, key: str) -> once_pb2.Record:

@@ -11,11 +11,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 import sidekeeper
 from sidekeeper import aio
+from sidekeeper.schedule.v1 import schedule_pb2, schedule_pb2_grpc
+
+from conftest import PATIENT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="leases are resumed on Linux only")
 TTL = 4.0
@@ -47,6 +52,11 @@ class Resuming:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert "listening" in self.process.stdout.readline()
+
+    def schedules(self, method: str, request: Any) -> Any:
+        """Makes a call of ScheduleService."""
+        with grpc.insecure_channel(self.address, options=[("grpc.default_authority", "localhost")]) as channel:
+            return getattr(schedule_pb2_grpc.ScheduleServiceStub(channel), method)(request, timeout=PATIENT)
 
     def kill(self) -> None:
         self.process.kill()
@@ -132,6 +142,25 @@ async def test_an_attempt_outlives_its_sidecar_and_is_finished_while_that_is_awa
         await finishing
         with pytest.raises(sidekeeper.AlreadyDoneError):
             await client.begin("mail", "k")
+
+
+async def test_a_tick_outlives_its_sidecar_and_is_finished_by_the_next(resuming: Resuming) -> None:
+    resuming.schedules("Put", schedule_pb2.PutRequest(name="reports", cron="0 0 29 2 *"))
+    resuming.schedules("Run", schedule_pb2.RunRequest(name="reports", id="now"))
+    async with aio.Client(resuming.address) as client:
+        tick = await client.work("reports")
+        resuming.kill()
+        await until(lambda: tick.suspended)
+        resuming.start()
+        await until(lambda: not tick.suspended)
+        await asyncio.sleep(TTL + 1)
+        assert tick.valid
+        assert (tick.number, tick.run_id) == (1, "now")
+        with tick.guard():
+            await client.config.put("guarded", "by the attempt that has kept its id")
+        await tick.finish(aio.Outcome.SUCCEEDED)
+    outcomes = resuming.schedules("History", schedule_pb2.HistoryRequest(name="reports")).outcomes
+    assert [(each.run_id, each.state, each.attempt) for each in outcomes] == [("now", schedule_pb2.STATE_SUCCEEDED, 1)]
 
 
 async def test_asyncio_has_nothing_to_complain_of_when_a_sidecar_is_restarted(resuming: Resuming) -> None:

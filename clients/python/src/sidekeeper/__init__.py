@@ -35,6 +35,8 @@ from sidekeeper._sync import (
     Permits,
     PermitsOptions,
     Sequence,
+    Tick,
+    WorkOptions,
 )
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
@@ -111,10 +113,12 @@ __all__ = [
     "SemaphoreView",
     "Sequence",
     "SequenceState",
+    "Tick",
     "Ticket",
     "Token",
     "Verification",
     "WantedLock",
+    "WorkOptions",
     "YieldRequest",
     "current_attempt",
     "current_lock",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -16,7 +16,9 @@ from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single,
 from sidekeeper._lease import Lease, Leased, Leases, on_own
 from sidekeeper._locks import Locks
 from sidekeeper._once import Attempt as OnceAttempt
+from sidekeeper._once import Recorded
 from sidekeeper._permits import Permits
+from sidekeeper._schedule import Tick
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lock.v1 import lock_pb2
@@ -191,7 +193,8 @@ def entry_of(entered: Sequence[E], here: object) -> E:
     return (own or entries)[-1]
 
 
-H = TypeVar("H", Lock, Locks, Permits, Leadership, OnceAttempt)
+H = TypeVar("H", Lock, Locks, Permits, Leadership, OnceAttempt, Tick)
+R = TypeVar("R", OnceAttempt, Tick)
 
 
 class WithHeld(AbstractAsyncContextManager[H]):
@@ -230,11 +233,11 @@ class WithHeld(AbstractAsyncContextManager[H]):
             raise instead
 
 
-class WithAttempt(WithHeld[OnceAttempt]):
-    """Begins an attempt at work that is done once, and finishes it as its body ends. A body that ends without an error has succeeded, also
-    if its lock is lost."""
+class WithAttempt(WithHeld[R]):
+    """Begins an attempt at work whose outcome is recorded, and finishes it as its body ends. A body that ends without an error has
+    succeeded, even if its lock is lost."""
 
-    async def _leave(self, held: OnceAttempt, watchdog: _Watchdog, error: BaseException | None, instead: Exception | None) -> None:
+    async def _leave(self, held: R, watchdog: _Watchdog, error: BaseException | None, instead: Exception | None) -> None:
         try:
             await leave_body(lambda: held._leave(error), strictly=error is None)
         except asyncio.CancelledError:
@@ -246,7 +249,14 @@ class WithAttempt(WithHeld[OnceAttempt]):
             raise instead
 
 
-def loss_met(lock: Lock | Locks | Leadership | OnceAttempt, error: BaseException | None) -> LostError | None:
+class WithTick(WithAttempt[Tick]):
+    """What `work` returns. Await it for a tick that the caller finishes; in `async with` the body's end finishes it."""
+
+    def __await__(self) -> Generator[Any, None, Tick]:
+        return self._acquire().__await__()
+
+
+def loss_met(lock: Lock | Locks | Leadership | Recorded, error: BaseException | None) -> LostError | None:
     """The loss of a body's lock that a write of the body has met first."""
     if not isinstance(error, GuardLostError) or lock._giving_up is not None:
         return None

@@ -255,7 +255,7 @@ class Request:
 
     def hear_of(self, kind: str | None, content: Any) -> None:
         """Hears an event of its own."""
-        if kind in ("granted", "entered", "begun"):
+        if kind in ("granted", "entered", "begun", "fire"):
             self._hold_id, self._token = content.hold_id, _token_of(content)
         elif kind == "elected":
             self._hold_id, self._token = content.hold_id, content.ticket.fencing_token

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import traceback
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -33,42 +33,30 @@ class OnceOptions(CommonOnceOptions, total=False):
     """The lease to hold the lock with, of the same client; None, one of its own that ends with the attempt."""
 
 
-class Attempt(OnLease):
-    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+class Recorded(OnLease):
+    """The caller's attempt at work, whose outcome is recorded. Finish it, or release it: then it counts as lost."""
 
-    def __init__(self, kind: _held.Kind, stub: Any, name: str, key: str, options: OnceOptions, own: Lease | None) -> None:
-        super().__init__(kind, "begin", f"work {name} {key}", options.get("lease"), own)
-        self.name = name
-        self.key = key
+    _finish_request: Callable[..., Any]
+    """Makes the request of Finish."""
+
+    def __init__(
+        self, kind: _held.Kind, recipe: str, what: str, stub: Any, lock: str, options: Mapping[str, Any], own: Lease | None
+    ) -> None:
+        super().__init__(kind, recipe, what, options.get("lease"), own)
         self.hold_id = ""
         """Names this attempt in calls made without this package: 32 hexadecimal digits. It is a secret."""
         self.fencing_token = Token(0)
-        """Larger than that of every earlier attempt of the key."""
+        """Larger than that of every earlier attempt at this work."""
         self.number = 0
-        """1 for the first attempt of the key."""
+        """1 for the first attempt at this work."""
         self.revocation: Revocation | None = None
         """The latest request to finish soon; None if there was none."""
         self._stub = stub
+        self._lock = lock
         self._options = options
         self._recorded: Outcome | None = None
 
-    async def _begin(self, attempt: _held.Attempt) -> Attempt:
-        options = self._options
-        request = once_pb2.BeginRequest(
-            name=self.name,
-            key=self.key,
-            per=once_pb2.PER_NAME if options.get("per_name") else once_pb2.PER_KEY,
-            keep=duration(options.get("keep")),
-            on_loss=_policy(options.get("skip_lost")),
-            on_failure=_policy(options.get("skip_failed")),
-            attempts=options.get("max_attempts"),
-            wait_timeout=duration(attempt.wait),
-            owner=options.get("owner", ""),
-            metadata=options.get("metadata"),
-        )
-        return await self._open(request, attempt)
-
-    def _grant(self, begun: once_pb2.Begun) -> str:
+    def _grant(self, begun: Any) -> str:
         self.hold_id, self.fencing_token, self.number = begun.hold_id, Token(begun.fencing_token), begun.attempt
         return self.hold_id
 
@@ -86,7 +74,7 @@ class Attempt(OnLease):
 
     def ticket(self) -> _guard.Ticket:
         """What the caller hands on to others, who guard with it what they write for the attempt."""
-        return _guard.Ticket(self.name if self._options.get("per_name") else f"{self.name}/{self.key}", self.fencing_token)
+        return _guard.Ticket(self._lock, self.fencing_token)
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -115,7 +103,7 @@ class Attempt(OnLease):
         recorded = False
         self._claim.end()
         try:
-            request = once_pb2.FinishRequest(hold_id=self.hold_id, outcome=once_pb2.Outcome.Name(outcome), note=note)
+            request = self._finish_request(hold_id=self.hold_id, outcome=once_pb2.Outcome.Name(outcome), note=note)
             await _transport.call_idempotent(self._stub.Finish, request, also=(OutcomeUnknownError,))
             recorded, self._recorded = True, outcome
         finally:
@@ -146,6 +134,34 @@ class Attempt(OnLease):
             await self.finish(Outcome.FAILED, note_of(error))
 
 
+class Attempt(Recorded):
+    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+
+    _finish_request = once_pb2.FinishRequest
+
+    def __init__(self, kind: _held.Kind, stub: Any, name: str, key: str, options: OnceOptions, own: Lease | None) -> None:
+        lock = name if options.get("per_name") else f"{name}/{key}"
+        super().__init__(kind, "begin", f"work {name} {key}", stub, lock, options, own)
+        self.name = name
+        self.key = key
+
+    async def _begin(self, attempt: _held.Attempt) -> Attempt:
+        options = self._options
+        request = once_pb2.BeginRequest(
+            name=self.name,
+            key=self.key,
+            per=once_pb2.PER_NAME if options.get("per_name") else once_pb2.PER_KEY,
+            keep=duration(options.get("keep")),
+            on_loss=_policy(options.get("skip_lost")),
+            on_failure=_policy(options.get("skip_failed")),
+            attempts=options.get("max_attempts"),
+            wait_timeout=duration(attempt.wait),
+            owner=options.get("owner", ""),
+            metadata=options.get("metadata"),
+        )
+        return await self._open(request, attempt)
+
+
 async def begin(kind: _held.Kind, leases: Leases, stub: Any, name: str, key: str, options: OnceOptions) -> Attempt:
     """Begins an attempt, also with a sidecar that is away for a time."""
 
@@ -155,11 +171,13 @@ async def begin(kind: _held.Kind, leases: Leases, stub: Any, name: str, key: str
     return await on_lease(kind, leases, options, options.get("owner", ""), take)
 
 
-def kind(streams: _held.Streams, locks: Any, stub: Any) -> _held.Kind:
+def kind(streams: _held.Streams, locks: Any, method: Callable[..., Any], granted: str) -> _held.Kind:
+    """How an attempt holds its lock: by a method whose stream has an event that begins it."""
+
     async def release(hold_id: str) -> None:
         await _transport.call(locks.Release, lock_pb2.ReleaseRequest(hold_id=hold_id), _held.GIVE_UP_TIMEOUT)
 
-    return _held.Kind(streams, lambda request: _held.Single(stub.Begin, request), "begun", give_up=release, acknowledged=True)
+    return _held.Kind(streams, lambda request: _held.Single(method, request), granted, give_up=release, acknowledged=True)
 
 
 def _policy(skip: bool | None) -> once_pb2.Policy:

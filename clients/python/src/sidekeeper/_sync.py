@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack, cast
 
@@ -31,6 +32,7 @@ from sidekeeper._types import (
     CommonLockOptions,
     CommonOnceOptions,
     CommonPermitsOptions,
+    CommonWorkOptions,
     ConfigEvent,
     Contender,
     ElectionView,
@@ -288,7 +290,7 @@ class Lease(_Held):
 class _Stopping(_Held):
     """What says to a body of a thread that it must not go on."""
 
-    def __init__(self, loop: _Loop, held: aio.Lock | aio.Locks | aio.Attempt, suspension_grace: float | None) -> None:
+    def __init__(self, loop: _Loop, held: aio.Lock | aio.Locks | aio.Attempt | aio.Tick, suspension_grace: float | None) -> None:
         super().__init__(loop, held)
         self._held = held
         self._grace = suspension_grace
@@ -439,63 +441,96 @@ class OnceOptions(CommonOnceOptions, total=False):
     """The lease to hold the lock with, of the same client; None, one of its own that ends with the attempt."""
 
 
-class Attempt(_Stopping):
-    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+class _Recorded(_Stopping):
+    """The caller's attempt at work, whose outcome is recorded. Finish it, or release it: then it counts as lost."""
 
-    def __init__(self, loop: _Loop, attempt: aio.Attempt) -> None:
+    def __init__(self, loop: _Loop, attempt: aio.Attempt | aio.Tick) -> None:
         super().__init__(loop, attempt, None)
-        self._attempt = attempt
+        self._recorded = attempt
 
     @property
     def name(self) -> str:
-        """The name of the work, for all keys."""
-        return self._attempt.name
-
-    @property
-    def key(self) -> str:
-        """What is done once."""
-        return self._attempt.key
+        """The name of the work, for all keys; or of the schedule."""
+        return self._recorded.name
 
     @property
     def number(self) -> int:
-        """1 for the first attempt of the key."""
-        return self._attempt.number
+        """1 for the first attempt at this work."""
+        return self._recorded.number
 
     @property
     def fencing_token(self) -> Token:
-        """Larger than that of every earlier attempt of the key."""
-        return self._attempt.fencing_token
+        """Larger than that of every earlier attempt at this work."""
+        return self._recorded.fencing_token
 
     @property
     def hold_id(self) -> str:
         """Names this attempt in calls made without this package: 32 hexadecimal digits. It is a secret."""
-        return self._attempt.hold_id
+        return self._recorded.hold_id
 
     @property
     def revocation(self) -> Revocation | None:
         """The latest request to finish soon; None if there was none."""
-        return self._attempt.revocation
+        return self._recorded.revocation
 
     def ticket(self) -> _guard.Ticket:
         """What the caller hands on to others, who guard with it what they write for the attempt."""
-        return self._attempt.ticket()
+        return self._recorded.ticket()
 
     def guard(self) -> AbstractContextManager[None]:
         """Guards with the attempt what its client writes in the body of `with`; see Lock.guard."""
-        return self._attempt.guard()
+        return self._recorded.guard()
 
     def finish(self, outcome: Outcome, note: str = "") -> None:
         """Says how the attempt has ended, and gives up its lock; see aio.Attempt.finish."""
-        closed = functools.partial(self._attempt._raise_unless_recorded, outcome)
-        self._end(lambda: self._attempt.finish(outcome, note), goes_on=True, closed=closed)
+        closed = functools.partial(self._recorded._raise_unless_recorded, outcome)
+        self._end(lambda: self._recorded.finish(outcome, note), goes_on=True, closed=closed)
 
     def release(self) -> None:
         """Gives up the attempt, which counts as lost. Errors as of Lock.release. After finish it does nothing, and has its outcome."""
         self._give_up()
 
     def _leave_body(self, error: BaseException | None) -> None:
-        closed = functools.partial(self._attempt._raise_unless_recorded, Outcome.SUCCEEDED) if error is None else None
-        self._end(lambda: self._attempt._leave(error), goes_on=True, closed=closed)
+        closed = functools.partial(self._recorded._raise_unless_recorded, Outcome.SUCCEEDED) if error is None else None
+        self._end(lambda: self._recorded._leave(error), goes_on=True, closed=closed)
+
+
+class Attempt(_Recorded):
+    """The caller's at work that is done once. Finish it, or release it: then it counts as lost."""
+
+    def __init__(self, loop: _Loop, attempt: aio.Attempt) -> None:
+        super().__init__(loop, attempt)
+        self._attempt = attempt
+
+    @property
+    def key(self) -> str:
+        """What is done once."""
+        return self._attempt.key
+
+
+class WorkOptions(CommonWorkOptions, total=False):
+    """How to work for a schedule. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the lock with, of the same client; None, one of its own that ends with the attempt."""
+
+
+class Tick(_Recorded):
+    """The caller's attempt at a tick of a schedule, or at a run. Finish it, or release it: then it counts as lost."""
+
+    def __init__(self, loop: _Loop, tick: aio.Tick) -> None:
+        super().__init__(loop, tick)
+        self._tick = tick
+
+    @property
+    def at(self) -> datetime:
+        """When the tick was due, in UTC: the same for all attempts. Of a run, when it was asked for."""
+        return self._tick.at
+
+    @property
+    def run_id(self) -> str:
+        """Of a run, its id. Empty for a tick."""
+        return self._tick.run_id
 
 
 S = TypeVar("S", bound=_Stopping)
@@ -974,6 +1009,19 @@ class Client:
                 return False
             ran(work(attempt))
         return True
+
+    def work(self, name: str, **options: Unpack[WorkOptions]) -> AbstractContextManager[Tick]:
+        """Waits for the next tick of a schedule, or for a run. Finishes it as the body of `with` ends: SUCCEEDED, or FAILED with what that
+        raises. Call it again for the tick after that. Errors as of aio.Client.work and of Tick.finish.
+
+        The body is guarded, and counts as lost, as that of `attempt`. A lost tick begins again, on another machine if one waits. A long
+        body looks whether it may go on."""
+        check(name=name)
+        chosen = _chosen(aio.WorkOptions, options)
+        return _WithHeld(self._loop, lambda: self._work(name, chosen))
+
+    async def _work(self, name: str, options: aio.WorkOptions) -> Tick:
+        return Tick(self._loop, await self._client.work(name, **options))
 
     def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""

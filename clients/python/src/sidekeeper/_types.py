@@ -204,6 +204,26 @@ class CommonOnceOptions(TypedDict, total=False):
     """Called with each request to finish soon."""
 
 
+class CommonWorkOptions(TypedDict, total=False):
+    """What asyncio's WorkOptions and those for threads have in common."""
+
+    wait: float | None
+    """Seconds to wait for a tick, and for a sidecar or an ensemble that is away: 0 tries once; None waits for a tick without a limit, and
+    for a sidecar or an ensemble that is away 10 seconds each time."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Queued], object]
+    """As in LockOptions."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to finish soon."""
+
+
 class CommonBarrierOptions(TypedDict, total=False):
     """What asyncio's BarrierOptions and those for threads have in common."""
 

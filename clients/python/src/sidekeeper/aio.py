@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _transport
+from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _schedule, _transport
 from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
@@ -19,7 +19,7 @@ from sidekeeper._errors import AlreadyDoneError, LostError, SidekeeperError, res
 from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
 from sidekeeper._held import Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease, on_own
-from sidekeeper._lock import Lock, LockOptions, WithAttempt, WithHeld
+from sidekeeper._lock import Lock, LockOptions, WithAttempt, WithHeld, WithTick
 from sidekeeper._locked import current_attempt_of_task as current_attempt
 from sidekeeper._locked import current_lock_of_task as current_lock
 from sidekeeper._locked import done_once_task as done_once
@@ -29,6 +29,7 @@ from sidekeeper._membership import Membership, joins_again
 from sidekeeper._once import Attempt, OnceOptions
 from sidekeeper._options import check, check_options
 from sidekeeper._permits import Permits, PermitsOptions
+from sidekeeper._schedule import Tick, WorkOptions
 from sidekeeper._sequence import Sequence
 from sidekeeper._types import (
     Contender,
@@ -50,6 +51,7 @@ from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
 from sidekeeper.once.v1 import once_pb2_grpc
+from sidekeeper.schedule.v1 import schedule_pb2_grpc
 from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
@@ -75,9 +77,11 @@ __all__ = [
     "PermitsOptions",
     "Precondition",
     "Sequence",
+    "Tick",
     "Ticket",
     "Verification",
     "WantedLock",
+    "WorkOptions",
     "current_attempt",
     "current_lock",
     "done_once",
@@ -118,7 +122,9 @@ class Client:
         self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
         self._works: Any = once_pb2_grpc.OnceServiceStub(self._channel)
-        self._attempt = _once.kind(self._streams, self._locks, self._works)
+        self._attempt = _once.kind(self._streams, self._locks, self._works.Begin, "begun")
+        self._schedules: Any = schedule_pb2_grpc.ScheduleServiceStub(self._channel)
+        self._tick = _once.kind(self._streams, self._locks, self._schedules.Work, "fire")
         self._entry = _barrier.kind(self._streams, self._barriers)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel), self._channel.on_socket)
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
@@ -257,6 +263,25 @@ class Client:
             result = work(attempt)
             _once.ran(await result if inspect.isawaitable(result) else result)
         return True
+
+    def work(self, name: str, **options: Unpack[WorkOptions]) -> WithTick:
+        """Waits for the next tick of a schedule, or for a run, until it is the caller's for some time to come, and its attempt is recorded.
+        Call it again for the tick after that. `async with` finishes the tick as its body ends: SUCCEEDED, or FAILED with what that raises.
+        Awaited, it returns a tick to finish or to release.
+
+        Raises ScheduleNotFoundError, ClocksDisagreeError, LockHeldError, WaitTimeoutError, EnsembleUnreachableError and other
+        SidekeeperErrors. Cancel it to give up the place in the queue. While the sidecar or the ensemble is away, it tries again as acquire
+        does. The body is cancelled and guarded, and counts as lost, as that of `attempt`. A lost tick begins again, on another machine if
+        one waits.
+        """
+        check(name=name)
+        check_options(WorkOptions, options)
+
+        async def take() -> Tick:
+            work = _schedule.work(self._tick, self._leases, self._schedules, name, options)
+            return await _transport.answered(self._bound(options.get("wait")), work)
+
+        return WithTick(take, None)
 
     async def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""
