@@ -31,6 +31,7 @@ import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
 import { OnceServiceService } from "./gen/sidekeeper/once/v1/once.js";
+import { ScheduleServiceService } from "./gen/sidekeeper/schedule/v1/schedule.js";
 import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./guard.js";
@@ -78,6 +79,7 @@ import {
   type WithPermitsOptions,
   semaphoreViewFrom,
 } from "./permits.js";
+import { Tick, WORK_OPTIONS, type WorkOptions } from "./schedule.js";
 import { Sequence } from "./sequence.js";
 import {
   Away,
@@ -135,6 +137,7 @@ export class Client implements Disposable {
   private readonly semaphores: Stub<typeof SemaphoreServiceService>;
   private readonly barriers: Stub<typeof BarrierServiceService>;
   private readonly works: Stub<typeof OnceServiceService>;
+  private readonly schedules: Stub<typeof ScheduleServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -157,6 +160,7 @@ export class Client implements Disposable {
     this.semaphores = stubOf(this.channel, SemaphoreServiceService);
     this.barriers = stubOf(this.channel, BarrierServiceService);
     this.works = stubOf(this.channel, OnceServiceService);
+    this.schedules = stubOf(this.channel, ScheduleServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -323,6 +327,41 @@ export class Client implements Disposable {
     }
     await runHolding(attempt, options, work);
     return true;
+  }
+
+  /**
+   * Waits for the next tick of a schedule, or for a run, and settles when it is the caller's for some time to come, and its attempt is recorded.
+   * Finish the tick, and call work again for the one after. Its signal is aborted when its lock is lost: another caller may begin it again then.
+   *
+   * Rejects with ScheduleNotFoundError, ClocksDisagreeError, LockHeldError, WaitTimeoutError, EnsembleUnreachableError and other
+   * SidekeeperErrors; with the signal's reason. While the sidecar or the ensemble is away, it tries again, as acquire does.
+   */
+  async work(name: string, options?: WorkOptions): Promise<Tick>;
+  /**
+   * Waits for a tick, runs body for it, and finishes it as body settles: as succeeded, or failed with what body rejects with. The signal that body
+   * gets, what it writes, and when a tick is lost and not failed, are as in `once`. Rejects as the other form, body and Tick.finish do.
+   */
+  async work(name: string, options: WorkOptions, body: (tick: Tick, signal: AbortSignal) => unknown): Promise<void>;
+  async work(
+    name: string,
+    options: WorkOptions = {},
+    ...bodies: ((tick: Tick, signal: AbortSignal) => unknown)[]
+  ): Promise<Tick | void> {
+    checkArguments({ name });
+    checkOptions(options, WORK_OPTIONS);
+    bodies.forEach((body) => checkArguments({ body }));
+    const tick = await answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) =>
+        this.onLease(waiting, attempt, async (multiplex, own) =>
+          new Tick(this.streams, this.locks, this.schedules, multiplex, name, own, waiting).start(attempt),
+        ),
+      ),
+    );
+    const [body] = bodies;
+    if (body === undefined) {
+      return tick;
+    }
+    await runHolding(tick, options, body);
   }
 
   /** Returns the holders and waiters of the lock. */

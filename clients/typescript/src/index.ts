@@ -29,13 +29,14 @@ export {
 } from "./election.js";
 export * as fence from "./fence.js";
 export { type CurrentToken, Ticket, type Verification, tickets, unguarded } from "./guard.js";
-export { type Job, Jobs, type JobsOptions, type LockedOptions, type Tick, type TickKey, type TickOptions } from "./jobs.js";
+export { type Job, type JobTick, Jobs, type JobsOptions, type LockedOptions, type TickKey, type TickOptions } from "./jobs.js";
 export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";
 export { type JoinOptions, Membership } from "./membership.js";
 export { Attempt, type OnceOptions, type Outcome } from "./once.js";
 export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
+export { Tick, type WorkOptions } from "./schedule.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";
 export { pick } from "./types.js";

@@ -21,7 +21,7 @@ export type Job = (signal: AbortSignal) => Promise<void> | void;
  * What a timer calls. It settles with whether the job was run here. It may be given when the tick was due, as a Date or as an object with a
  * `date`, which node-schedule and node-cron do; otherwise that is now.
  */
-export type Tick = (due?: unknown) => Promise<boolean>;
+export type JobTick = (due?: unknown) => Promise<boolean>;
 
 /**
  * What makes the key of a tick: its minute, hour or day in UTC, or a function of when the tick was due. A timer of another time zone may have two
@@ -98,7 +98,7 @@ export class Jobs implements AsyncDisposable {
    * Returns a function that runs the job if the lock is free, and skips it otherwise. What the job writes with the client is guarded by the
    * lock, as in withLock. The function settles when the lock is released.
    */
-  locked(name: string, options: LockedOptions, job: Job): Tick {
+  locked(name: string, options: LockedOptions, job: Job): JobTick {
     checkArguments({ name, job });
     checkOptions(options, LOCKED_OPTIONS);
     return this.tick(name, async () => this.runLocked(name, options, job));
@@ -111,7 +111,7 @@ export class Jobs implements AsyncDisposable {
    * client is guarded by its attempt. A tick whose job may not be run again is reported with NotRepeatedError. A tick whose job has run settles
    * with true. If its success could not be recorded, the error is reported, too: another process may run the job again.
    */
-  once(name: string, key: TickKey, options: TickOptions, job: Job): Tick {
+  once(name: string, key: TickKey, options: TickOptions, job: Job): JobTick {
     checkArguments({ name, job });
     checkOptions(options, TICK_OPTIONS);
     if (typeof key !== "function") {
@@ -124,7 +124,7 @@ export class Jobs implements AsyncDisposable {
    * Returns a function that runs the job while this process leads the election, and skips it otherwise. The first call makes the process a
    * candidate, which it remains until it is closed. What the job writes with the client is guarded by the term.
    */
-  led(election: string, job: Job): Tick {
+  led(election: string, job: Job): JobTick {
     checkArguments({ election, job });
     return this.tick(election, async () => this.runLed(election, job));
   }
@@ -147,7 +147,7 @@ export class Jobs implements AsyncDisposable {
   }
 
   /** `run` calls `ran` when the job has ended without an error, if that counts whatever comes after it. */
-  private tick(name: string, run: (due: unknown, ran: () => void) => Promise<boolean>): Tick {
+  private tick(name: string, run: (due: unknown, ran: () => void) => Promise<boolean>): JobTick {
     let busy = false;
     return async (due) => {
       if (busy || this.closing.signal.aborted) {

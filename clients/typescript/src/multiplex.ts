@@ -279,6 +279,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     } else if (event.$case === "begin" && event.value.event?.$case === "begun") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.fencingToken;
+    } else if (event.$case === "work" && event.value.event?.$case === "fire") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.fencingToken;
     } else if (event.$case === "join" && event.value.event?.$case === "joined") {
       this.token = event.value.event.value.incarnation;
     }

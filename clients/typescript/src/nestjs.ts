@@ -9,7 +9,7 @@ import "reflect-metadata";
 import { ConfigurableModuleBuilder, Inject, Logger, Module } from "@nestjs/common";
 
 import { CLIENT_OPTIONS, Client, type ClientOptions } from "./client.js";
-import { JOBS_OPTIONS, type Job, Jobs, type JobsOptions, LOCKED_OPTIONS, type LockedOptions, type Tick } from "./jobs.js";
+import { JOBS_OPTIONS, type Job, Jobs, type JobsOptions, LOCKED_OPTIONS, type LockedOptions, type JobTick } from "./jobs.js";
 import { type Rules, checkOptions, pick, timespan } from "./options.js";
 
 /** How to reach the sidecar, and how jobs are run. Without a logger, Nest's is used; without `onError`, methods reject with their errors. */
@@ -97,14 +97,14 @@ export function Led(election: string): JobDecorator {
   return decorated((jobs, job) => jobs.led(election, job));
 }
 
-function decorated(tickOf: (jobs: Jobs, job: Job) => Tick): JobDecorator {
+function decorated(tickOf: (jobs: Jobs, job: Job) => JobTick): JobDecorator {
   return (target, key, descriptor) => {
     const method: Job | undefined = descriptor.value;
     if (method === undefined) {
       throw new TypeError(`${String(key)} is not a method`);
     }
     Inject(Jobs)(target, JOBS);
-    const ticks = new WeakMap<object, Tick>();
+    const ticks = new WeakMap<object, JobTick>();
     const run = async function (this: { readonly [JOBS]?: Jobs }): Promise<void> {
       const jobs = this[JOBS];
       if (jobs === undefined) {

@@ -6,13 +6,14 @@ import {
   type BeginRequest,
   type BeginResponse,
   type Begun,
+  type FinishRequest,
   type OnceServiceService,
   Per,
   Policy,
   Outcome as WireOutcome,
 } from "./gen/sidekeeper/once/v1/once.js";
 import { Ticket, guardedByHold } from "./guard.js";
-import { type Attempt as Try, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./held.js";
+import { type Attempt as Try, type Carrier, GIVE_UP_TIMEOUT, type Kind, type Streams, type Tagged } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { LockOptions } from "./lock.js";
 import type { Multiplex } from "./multiplex.js";
@@ -66,83 +67,67 @@ export const ONCE_OPTIONS: Rules<OnceOptions> = {
 
 type Event = NonNullable<BeginResponse["event"]>;
 
-/** The caller's at work that is done once. Finish it, or release it: then it counts as lost. */
-export class Attempt extends Leased<BeginRequest, Event, "begun"> {
+/** What attempts of all kinds are told besides their beginning. */
+type News = Extract<Event, { $case: "queued" | "suspended" | "resumed" | "revocationRequested" }>;
+
+/** The caller's attempt at work, whose outcome is recorded. Finish it, or release it: then it counts as lost. */
+export abstract class Recorded<Request, Event extends Tagged, Granted extends string> extends Leased<Request, Event, Granted> {
   /** Names this attempt in calls made without this package: 32 hexadecimal digits. It is a secret. */
   holdId = "";
-  /** Larger than that of every earlier attempt of the key. */
+  /** Larger than that of every earlier attempt at this work. */
   fencingToken = 0n;
-  /** 1 for the first attempt of the key. */
+  /** 1 for the first attempt at this work. */
   number = 0;
   /** The latest request to finish soon; undefined if there was none. */
   revocation: Revocation | undefined;
 
   /** @internal */
   constructor(
-    streams: Streams,
+    kind: Pick<Kind<Request, Event, Granted>, "streams" | "open" | "granted">,
     locks: Stub<typeof LockServiceService>,
-    private readonly stub: Stub<typeof OnceServiceService>,
-    multiplex: Multiplex,
-    readonly name: string,
-    readonly key: string,
+    what: string,
+    private readonly lock: string,
     own: Lease | undefined,
-    private readonly options: OnceOptions,
+    private readonly listeners: Pick<OnceOptions, "lease" | "onQueued" | "onSuspended" | "onResumed" | "onRevocation">,
   ) {
-    const open = (value: BeginRequest): Carrier<Event> =>
-      multiplex.start({ $case: "begin", value }, (event) => (event.$case === "begin" ? event.value.event : undefined));
     const giveUp = async (holdId: string): Promise<unknown> => call(locks.release, { holdId }, GIVE_UP_TIMEOUT);
-    super({ streams, open, granted: "begun", giveUp, acknowledged: true }, `work ${name} ${key}`, options.lease, own);
+    super({ ...kind, giveUp, acknowledged: true }, what, listeners.lease, own);
   }
 
-  /** @internal */
-  async start(attempt: Try): Promise<this> {
-    const { perName = false, keep, skipLost, skipFailed, maxAttempts = 0, owner = "", metadata = {}, signal } = this.options;
-    const request = {
-      name: this.name,
-      key: this.key,
-      per: perName ? Per.NAME : Per.KEY,
-      keep: duration(keep),
-      onLoss: policy(skipLost),
-      onFailure: policy(skipFailed),
-      attempts: maxAttempts,
-      leaseId: "",
-      waitTimeout: duration(attempt.wait),
-      owner,
-      metadata,
-      keepalive: undefined,
-    };
-    return this.open(request, signal, attempt);
+  /** Has the sidecar record the outcome. It is asked again after the errors that `mayNotBeRecorded` names. */
+  protected abstract sendFinish(request: FinishRequest): Promise<unknown>;
+
+  /** Takes in what begins it. */
+  protected begun({ holdId, fencingToken, attempt }: Pick<Begun, "holdId" | "fencingToken" | "attempt">): string {
+    this.holdId = holdId;
+    this.fencingToken = fencingToken;
+    this.number = attempt;
+    return holdId;
   }
 
-  protected grant({ value }: { value: Begun }): string {
-    this.holdId = value.holdId;
-    this.fencingToken = value.fencingToken;
-    this.number = value.attempt;
-    return value.holdId;
-  }
-
-  protected override notice(event: Event | undefined): void {
+  protected override notice(told: Event | undefined): void {
+    const event = told as News | undefined;
     const notify = <News>(callback: ((news: News) => void) | undefined, news: News): void =>
       this.kind.streams.notify(this.claim.what, callback, news);
     switch (event?.$case) {
       case "queued":
-        notify(this.options.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
+        notify(this.listeners.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
         break;
       case "suspended":
-        notify(this.options.onSuspended, seconds(event.value.remaining));
+        notify(this.listeners.onSuspended, seconds(event.value.remaining));
         break;
       case "resumed":
-        notify(this.options.onResumed, undefined);
+        notify(this.listeners.onResumed, undefined);
         break;
       case "revocationRequested":
         this.revocation = revocationFrom(event.value);
-        notify(this.options.onRevocation, this.revocation);
+        notify(this.listeners.onRevocation, this.revocation);
     }
   }
 
   /** What the caller hands on to others, who guard with it what they write for the attempt. */
   ticket(): Ticket {
-    return new Ticket(this.options.perName === true ? this.name : `${this.name}/${this.key}`, this.fencingToken);
+    return new Ticket(this.lock, this.fencingToken);
   }
 
   /** Runs body and returns its result. What it writes with the client is guarded with the attempt, as with Lock.guard. */
@@ -173,8 +158,7 @@ export class Attempt extends Leased<BeginRequest, Event, "begun"> {
     this.claim.end();
     let recorded = false;
     try {
-      const request = { holdId: this.holdId, outcome: outcomes[outcome], note };
-      await callIdempotent(this.stub.finish, request, (error) => isTransient(error) || error instanceof OutcomeUnknownError);
+      await this.sendFinish({ holdId: this.holdId, outcome: outcomes[outcome], note });
       recorded = true;
     } finally {
       await this.abandon();
@@ -204,6 +188,59 @@ export class Attempt extends Leased<BeginRequest, Event, "begun"> {
       await this.finish("failed", noteOf(failed.error));
     }
   }
+}
+
+/** The caller's at work that is done once. Finish it, or release it: then it counts as lost. */
+export class Attempt extends Recorded<BeginRequest, Event, "begun"> {
+  /** @internal */
+  constructor(
+    streams: Streams,
+    locks: Stub<typeof LockServiceService>,
+    private readonly stub: Stub<typeof OnceServiceService>,
+    multiplex: Multiplex,
+    readonly name: string,
+    readonly key: string,
+    own: Lease | undefined,
+    private readonly options: OnceOptions,
+  ) {
+    const open = (value: BeginRequest): Carrier<Event> =>
+      multiplex.start({ $case: "begin", value }, (event) => (event.$case === "begin" ? event.value.event : undefined));
+    const lock = options.perName === true ? name : `${name}/${key}`;
+    super({ streams, open, granted: "begun" }, locks, `work ${name} ${key}`, lock, own, options);
+  }
+
+  /** @internal */
+  async start(attempt: Try): Promise<this> {
+    const { perName = false, keep, skipLost, skipFailed, maxAttempts = 0, owner = "", metadata = {}, signal } = this.options;
+    const request = {
+      name: this.name,
+      key: this.key,
+      per: perName ? Per.NAME : Per.KEY,
+      keep: duration(keep),
+      onLoss: policy(skipLost),
+      onFailure: policy(skipFailed),
+      attempts: maxAttempts,
+      leaseId: "",
+      waitTimeout: duration(attempt.wait),
+      owner,
+      metadata,
+      keepalive: undefined,
+    };
+    return this.open(request, signal, attempt);
+  }
+
+  protected grant({ value }: { value: Begun }): string {
+    return this.begun(value);
+  }
+
+  protected override async sendFinish(request: FinishRequest): Promise<unknown> {
+    return callIdempotent(this.stub.finish, request, mayNotBeRecorded);
+  }
+}
+
+/** Whether an outcome may not be recorded although the sidecar was asked. */
+export function mayNotBeRecorded(error: unknown): boolean {
+  return isTransient(error) || error instanceof OutcomeUnknownError;
 }
 
 function policy(skip = false): Policy {

@@ -9,9 +9,11 @@ import path from "node:path";
 import type { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 
+import { Client as Channel, credentials } from "@grpc/grpc-js";
+
 import { AlreadyDoneError, Client, LockHeldError, LostError } from "../src/index.js";
 import { sleep } from "../src/clock.js";
-import { program, until } from "./sidecar.js";
+import { Schedules, program, until } from "./sidecar.js";
 
 const TTL = 4;
 
@@ -95,6 +97,28 @@ void test("an attempt outlives its sidecar, and is finished while that is away",
   await resuming.start();
   await finishing;
   await assert.rejects(client.begin("mail", "k"), AlreadyDoneError);
+});
+
+void test("a tick outlives its sidecar, and is finished by the next", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const channel = new Channel(resuming.address, credentials.createInsecure());
+  const [client, schedules] = [new Client({ address: resuming.address }), new Schedules(channel)];
+  t.after(() => {
+    client.close();
+    channel.close();
+  });
+  await schedules.put("reports");
+  await schedules.run("reports", "now");
+  const tick = await client.work("reports");
+  await resuming.kill();
+  await until("it is suspended", 10, () => tick.suspended);
+  await resuming.start();
+  await until("it is resumed", 10, () => !tick.suspended);
+  await sleep(TTL + 1);
+  assert.ok(tick.valid);
+  await tick.guard(async () => client.config.put("guarded", "by the attempt that has kept its id"));
+  await tick.finish("succeeded");
+  assert.deepEqual(await schedules.history("reports"), ["now succeeded 1"]);
 });
 
 void test("what stands on a lease, and locks without one, outlive their sidecar", async (t) => {

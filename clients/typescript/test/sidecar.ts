@@ -12,6 +12,8 @@ import { Client as Channel, credentials } from "@grpc/grpc-js";
 import { sleep } from "../src/clock.js";
 import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
 import { LockServiceService } from "../src/gen/sidekeeper/lock/v1/lock.js";
+import { Policy } from "../src/gen/sidekeeper/once/v1/once.js";
+import { Misfire, ScheduleServiceService, State } from "../src/gen/sidekeeper/schedule/v1/schedule.js";
 import { Client } from "../src/index.js";
 import { type Stub, call, stubOf } from "../src/transport.js";
 
@@ -47,6 +49,35 @@ export async function until(what: string, within: number, happened: () => boolea
   return took();
 }
 
+/** Schedules of a sidecar, and what became of their runs. */
+export class Schedules {
+  private readonly stub: Stub<typeof ScheduleServiceService>;
+
+  constructor(channel: Channel) {
+    this.stub = stubOf(channel, ScheduleServiceService);
+  }
+
+  /** Makes a schedule whose next tick is far away. */
+  async put(name: string): Promise<void> {
+    const usual = { misfire: Misfire.UNSPECIFIED, startWithin: undefined, onLoss: Policy.UNSPECIFIED, paused: undefined };
+    await call(this.stub.put, { name, cron: "0 0 29 2 *", timeZone: "", ...usual });
+  }
+
+  /** Asks for a run. */
+  async run(name: string, id: string): Promise<void> {
+    await call(this.stub.run, { name, id });
+  }
+
+  /** What became of runs, the newest first. */
+  async history(name: string): Promise<string[]> {
+    const { outcomes } = await call(this.stub.history, { name });
+    return outcomes.map(({ runId, state, attempt, note }) => {
+      const ended = `${runId} ${State[state].toLowerCase()} ${attempt}`;
+      return note === "" ? ended : `${ended}: ${note}`;
+    });
+  }
+}
+
 /** A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it. */
 export class Sidecar {
   readonly address: string;
@@ -56,6 +87,7 @@ export class Sidecar {
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
   private readonly locks: Stub<typeof LockServiceService>;
+  readonly schedules: Schedules;
   private child: ChildProcess | undefined;
 
   private constructor(private readonly sessionTimeout: string) {
@@ -63,6 +95,7 @@ export class Sidecar {
     this.channel = new Channel(this.address, credentials.createInsecure());
     this.dev = stubOf(this.channel, DevServiceService);
     this.locks = stubOf(this.channel, LockServiceService);
+    this.schedules = new Schedules(this.channel);
   }
 
   static async start(sessionTimeout = "4s"): Promise<Sidecar> {
