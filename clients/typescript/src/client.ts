@@ -338,8 +338,8 @@ export class Client implements Disposable {
    */
   async work(name: string, options?: WorkOptions): Promise<Tick>;
   /**
-   * Waits for a tick, runs body for it, and finishes it as body settles: as succeeded, or failed with what body rejects with. The signal that body
-   * gets, what it writes, and when a tick is lost and not failed, are as in `once`. Rejects as the other form, body and Tick.finish do.
+   * Waits for a tick, runs body for it, and finishes it as body settles: as succeeded, or failed with what body rejects with. The signal that
+   * body gets, what it writes, and when a tick is lost and not failed, are as in `once`. Rejects as the other form, body and Tick.finish do.
    */
   async work(name: string, options: WorkOptions, body: (tick: Tick, signal: AbortSignal) => unknown): Promise<void>;
   async work(
