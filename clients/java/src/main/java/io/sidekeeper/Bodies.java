@@ -45,15 +45,9 @@ final class Bodies {
   }
 
   /** Does the work of an attempt and records how that has ended, even if its lock was lost. */
-  static <E extends Exception> void runOnce(Attempt attempt, OnceBody<E> work)
-      throws E, InterruptedException {
-    Bodies.<Attempt, Boolean, E>attend(
-        attempt,
-        begun -> {
-          work.run(begun);
-          return true;
-        },
-        attempt::failed);
+  static <H extends Recorded<?, ?>, T, E extends Exception> void runRecorded(
+      H attempt, Work<H, T, E> work) throws E, InterruptedException {
+    attend(attempt, work, attempt::failed);
     attempt.finish(Outcome.SUCCEEDED, "");
   }
 

@@ -12,11 +12,13 @@ import io.sidekeeper.election.v1.CampaignResponse;
 import io.sidekeeper.election.v1.ElectionServiceGrpc;
 import io.sidekeeper.election.v1.TransferRequest;
 import io.sidekeeper.errors.AlreadyDoneException;
+import io.sidekeeper.errors.ClocksDisagreeException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.MemberExistsException;
 import io.sidekeeper.errors.NotRepeatedException;
+import io.sidekeeper.errors.ScheduleNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SupersededException;
 import io.sidekeeper.errors.SuspendedException;
@@ -41,6 +43,8 @@ import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
 import io.sidekeeper.once.v1.BeginRequest;
 import io.sidekeeper.once.v1.BeginResponse;
+import io.sidekeeper.schedule.v1.WorkRequest;
+import io.sidekeeper.schedule.v1.WorkResponse;
 import io.sidekeeper.semaphore.v1.CreateRequest;
 import io.sidekeeper.semaphore.v1.ResizeRequest;
 import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
@@ -63,6 +67,7 @@ public final class Client implements AutoCloseable {
   private final Kind<AcquireRequest, AcquireResponse> locks;
   private final Kind<AcquireAllRequest, AcquireAllResponse> several;
   private final Kind<BeginRequest, BeginResponse> attempts;
+  private final Kind<WorkRequest, WorkResponse> ticks;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
   private final Kind<CampaignRequest, CampaignResponse> candidacies;
@@ -99,6 +104,7 @@ public final class Client implements AutoCloseable {
     locks = holds.one();
     several = holds.several();
     attempts = holds.attempts();
+    ticks = holds.ticks();
     leases = Lease.kind(core);
     members = Membership.kind(core);
     permits = Permits.kind(core);
@@ -385,7 +391,12 @@ public final class Client implements AutoCloseable {
     } catch (AlreadyDoneException done) {
       return false;
     }
-    Bodies.runOnce(attempt, work);
+    Bodies.<Attempt, Boolean, E>runRecorded(
+        attempt,
+        begun -> {
+          work.run(begun);
+          return true;
+        });
     return true;
   }
 
@@ -438,6 +449,61 @@ public final class Client implements AutoCloseable {
    */
   public CompletableFuture<Attempt> beginAsync(String name, String key, OnceOptions options) {
     return core.workers.hand(Attempt.begin(attempts, leases, name, key, options), Attempt::giveUp);
+  }
+
+  /**
+   * Waits for the next tick of a schedule, or for a run. Finish the tick, and call this again for
+   * the one after. While the sidecar or the ensemble is away, it tries again, for as long as the
+   * options say.
+   *
+   * @param name of the schedule
+   * @param options how to work
+   * @return the tick, whose attempt is recorded and certainly the caller's for some time to come
+   * @throws InterruptedException if the thread is interrupted; a tick is given up then, and is lost
+   * @throws ScheduleNotFoundException if there is no such schedule, or no longer
+   * @throws ClocksDisagreeException if the clocks of sidecar and ensemble are too far apart
+   * @throws LockHeldException if it was tried once and another caller is ahead
+   * @throws WaitTimeoutException if nothing was due in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public Tick work(String name, WorkOptions options) throws InterruptedException {
+    return Waiting.await(Tick.begin(ticks, leases, name, options), Tick::giveUp);
+  }
+
+  /**
+   * Waits for a tick and does its work, on the calling thread. Work that throws has failed. The
+   * thread is interrupted, writes are guarded, and work counts as lost, as in {@link #once}.
+   *
+   * @param name of the schedule
+   * @param options how to work
+   * @param body what to do
+   * @param <E> what body throws
+   * @throws E what body throws
+   * @throws InterruptedException if the thread is interrupted by others
+   * @throws LockLostException if the tick was lost, and the body was stopped for that
+   * @throws SupersededException if the tick was lost, and another attempt has begun
+   * @throws SidekeeperException as the other work and {@link Tick#finish} do
+   */
+  public <E extends Exception> void work(String name, WorkOptions options, TickBody<E> body)
+      throws E, InterruptedException {
+    given("body", body);
+    Bodies.<Tick, Boolean, E>runRecorded(
+        work(name, options),
+        tick -> {
+          body.run(tick);
+          return true;
+        });
+  }
+
+  /**
+   * Does the same as {@link #work(String, WorkOptions)}, without a wait.
+   *
+   * @param name of the schedule
+   * @param options how to work
+   * @return the tick, or what work throws; cancel it to give up the place in the queue
+   */
+  public CompletableFuture<Tick> workAsync(String name, WorkOptions options) {
+    return core.workers.hand(Tick.begin(ticks, leases, name, options), Tick::giveUp);
   }
 
   /**

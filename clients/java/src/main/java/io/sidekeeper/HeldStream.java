@@ -226,6 +226,11 @@ abstract class HeldStream<Q extends Message, R extends Message> extends Held {
         });
   }
 
+  /** Says whether the caller has begun to give it up. */
+  final synchronized boolean isGivenUp() {
+    return givingUp != null;
+  }
+
   /** Ends it for the caller, and does the rest of giving it up once. */
   final CompletableFuture<Void> once(Supplier<CompletableFuture<Void>> rest) {
     if (!claim.isOver()) {

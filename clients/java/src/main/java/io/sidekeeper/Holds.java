@@ -15,6 +15,9 @@ import io.sidekeeper.lock.v1.ReleaseRequest;
 import io.sidekeeper.once.v1.BeginRequest;
 import io.sidekeeper.once.v1.BeginResponse;
 import io.sidekeeper.once.v1.OnceServiceGrpc;
+import io.sidekeeper.schedule.v1.ScheduleServiceGrpc;
+import io.sidekeeper.schedule.v1.WorkRequest;
+import io.sidekeeper.schedule.v1.WorkResponse;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -71,6 +74,27 @@ final class Holds {
         null,
         this::release,
         true);
+  }
+
+  /** How an attempt at a tick does so. */
+  Kind<WorkRequest, WorkResponse> ticks() {
+    return new Kind<>(
+        core,
+        ScheduleServiceGrpc.getWorkMethod(),
+        new Kind.Carried<>(request -> Start.newBuilder().setWork(request), Holds::eventOfTick),
+        "fire",
+        null,
+        this::release,
+        true);
+  }
+
+  private static WorkResponse eventOfTick(MultiplexResponse told) {
+    WorkResponse.Builder event = WorkResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED -> event.setSuspended(told.getSuspended()).build();
+      case RESUMED -> event.setResumed(told.getResumed()).build();
+      default -> told.getEvent().getWork();
+    };
   }
 
   private static BeginResponse eventOfWork(MultiplexResponse told) {

@@ -389,6 +389,10 @@ final class Multiplex {
         holdId = event.getBegin().getBegun().getHoldId();
         token = event.getBegin().getBegun().getFencingToken();
         granted = true;
+      } else if (event.getWork().hasFire()) {
+        holdId = event.getWork().getFire().getHoldId();
+        token = event.getWork().getFire().getFencingToken();
+        granted = true;
       } else if (event.getJoin().hasJoined()) {
         token = event.getJoin().getJoined().getIncarnation();
         granted = true;

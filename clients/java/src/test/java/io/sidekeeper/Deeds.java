@@ -135,8 +135,11 @@ final class Deeds {
               step,
               () ->
                   stage
-                      .thing(step, Attempt.class)
-                      .finish(Outcome.valueOf(upper(step.text("outcome"))), ""));
+                      .thing(step, Recorded.class)
+                      .finish(Outcome.valueOf(upper(step.text("outcome"))), step.text("note", "")));
+      case "put schedule" -> stage.sidecar.schedules.put(step.text("schedule"));
+      case "run schedule" -> stage.sidecar.schedules.run(step.text("schedule"), step.text("run"));
+      case "work" -> work(step);
       default -> throw new AssertionError("nobody knows how to do " + step);
     }
   }
@@ -244,6 +247,22 @@ final class Deeds {
       stage.later(step, pending, client.beginAsync(work, key, options.listener(pending)));
     } else {
       stage.attempt(step, () -> client.begin(work, key, options));
+    }
+  }
+
+  private void work(Step step) throws Exception {
+    Client client = stage.client(step);
+    String schedule = step.text("schedule");
+    WorkOptions options =
+        new WorkOptions()
+            .lease(lease(step))
+            .waitTimeout(step.time("wait"))
+            .owner(step.text("owner", ""));
+    if (step.is("later")) {
+      Stage.Pending pending = new Stage.Pending();
+      stage.later(step, pending, client.workAsync(schedule, options.listener(pending)));
+    } else {
+      stage.attempt(step, () -> client.work(schedule, options));
     }
   }
 

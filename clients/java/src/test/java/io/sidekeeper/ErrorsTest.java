@@ -13,6 +13,7 @@ import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.errors.AlreadyDoneException;
+import io.sidekeeper.errors.ClocksDisagreeException;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.GuardLostException;
@@ -23,6 +24,7 @@ import io.sidekeeper.errors.NotRepeatedException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.PreconditionFailedException;
 import io.sidekeeper.errors.ReleaseUnconfirmedException;
+import io.sidekeeper.errors.ScheduleNotFoundException;
 import io.sidekeeper.errors.SequenceExistsException;
 import io.sidekeeper.errors.SequenceNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
@@ -78,6 +80,7 @@ class ErrorsTest {
   @ValueSource(
       classes = {
         AlreadyDoneException.class,
+        ClocksDisagreeException.class,
         EnsembleUnreachableException.class,
         GuardLostException.class,
         KeyNotFoundException.class,
@@ -87,6 +90,7 @@ class ErrorsTest {
         OutcomeUnknownException.class,
         PreconditionFailedException.class,
         ReleaseUnconfirmedException.class,
+        ScheduleNotFoundException.class,
         SequenceExistsException.class,
         SequenceNotFoundException.class,
         SupersededException.class,

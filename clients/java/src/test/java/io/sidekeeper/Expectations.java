@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -97,7 +99,15 @@ final class Expectations {
       case "ran" -> assertEquals(step.whole("times"), job(step).times, step::toString);
       case "attempt" ->
           assertEquals(
-              step.whole("number"), stage.thing(step, Attempt.class).number(), step::toString);
+              step.whole("number"), stage.thing(step, Recorded.class).number(), step::toString);
+      case "tick" -> {
+        Tick tick = stage.thing(step, Tick.class);
+        assertEquals(step.text("run"), tick.runId(), step::toString);
+        Duration late = Duration.between(tick.at(), Instant.now()).abs();
+        assertTrue(late.compareTo(Duration.ofMinutes(1)) < 0, step::toString);
+      }
+      case "history" ->
+          assertEquals(step.get("are"), stage.sidecar.schedules.history(step.text("schedule")));
       case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
       case "waiting" -> stage.until(step, () -> isWaiting(step));
       case "round" -> {
@@ -149,7 +159,7 @@ final class Expectations {
     if (held instanceof Lock lock) {
       return lock.fencingToken();
     }
-    if (held instanceof Attempt attempt) {
+    if (held instanceof Recorded<?, ?> attempt) {
       return attempt.fencingToken();
     }
     return held instanceof Locks locks

@@ -220,6 +220,22 @@ class OutliveTest {
   }
 
   @Test
+  void aTickOutlivesItsSidecar() throws Exception {
+    Schedules schedules = new Schedules(address);
+    schedules.put("reports");
+    schedules.run("reports", "now");
+    Tick tick = client.work("reports", new WorkOptions());
+    kill(sidecar);
+    Sidecar.until("it is suspended", tick::isSuspended);
+    start();
+    Sidecar.until("it is resumed", () -> !tick.isSuspended());
+    Sidecar.pause(TTL + 1); // for longer than anything is valid without the sidecar
+    assertTrue(tick.isValid());
+    tick.finish(Outcome.SUCCEEDED, "");
+    assertEquals(List.of("now succeeded 1"), schedules.history("reports"));
+  }
+
+  @Test
   void aLeaseWhoseSidecarIsAwayForTooLongIsLostWhenItsValidityRunsOut() throws Exception {
     Lock lock = client.acquire("held", onLease());
     kill(sidecar);

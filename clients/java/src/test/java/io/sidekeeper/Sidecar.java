@@ -41,6 +41,8 @@ final class Sidecar implements AutoCloseable {
 
   final String address;
 
+  final Schedules schedules;
+
   /** Where the sidecar makes certificates: ca.pem, client.pem, client-key.pem. */
   final Path certificates;
 
@@ -65,6 +67,7 @@ final class Sidecar implements AutoCloseable {
     }
     certificates = directory.resolve("certificates");
     address = "unix://" + directory.resolve("s.sock");
+    schedules = new Schedules(address);
     command.addAll(List.of(program(), "dev", "--listen", "127.0.0.1:0", "--listen", address));
     command.addAll(
         List.of("--tls-folder", certificates.toString(), "--session-timeout", leases + "s"));

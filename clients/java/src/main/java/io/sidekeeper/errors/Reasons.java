@@ -28,7 +28,9 @@ final class Reasons {
           entry("ALREADY_DONE", AlreadyDoneException::new),
           entry("NOT_REPEATED", NotRepeatedException::new),
           entry("SUPERSEDED", SupersededException::new),
-          entry("TOO_MANY_KEYS", TooManyKeysException::new));
+          entry("TOO_MANY_KEYS", TooManyKeysException::new),
+          entry("SCHEDULE_NOT_FOUND", ScheduleNotFoundException::new),
+          entry("CLOCKS_DISAGREE", ClocksDisagreeException::new));
 
   private Reasons() {}
 
