@@ -29,6 +29,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
 	"github.com/sidekeeper/sidekeeper/test/support/process"
 )
@@ -62,6 +63,7 @@ type step struct {
 	OnLoss                           string `yaml:"on loss"`
 	OnFailure                        string `yaml:"on failure"`
 	Attempts                         int
+	Schedule, Run, Note              string
 	Locks                            []string
 	Election, Candidate, To          string
 	Size, Position, Number, Times    int
@@ -153,6 +155,8 @@ type stage struct {
 	sidecar *process.Process
 	dev     devv1.DevServiceClient
 
+	schedules schedulev1.ScheduleServiceClient
+
 	clients map[string]*sidekeeper.Client
 	claims  map[string]claim
 	pending map[string]*pending
@@ -224,6 +228,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 	must(t, err)
 	t.Cleanup(func() { connection.Close() })
 	s.dev = devv1.NewDevServiceClient(connection)
+	s.schedules = schedulev1.NewScheduleServiceClient(connection)
 	return s
 }
 
@@ -416,18 +421,38 @@ func wanted(of step) (locks []sidekeeper.WantedLock) {
 	return locks
 }
 
-// tokenOf is that of a lock, of one of several, of a term, or of an attempt.
+// tokenOf is that of a lock, of one of several, of a term, or of an attempt at work of either kind.
 func tokenOf(held claim, name string) int64 {
 	switch held := held.(type) {
 	case *sidekeeper.Locks:
 		return held.FencingToken(name)
 	case *sidekeeper.Leadership:
 		return held.Term().FencingToken
-	case *sidekeeper.Attempt:
+	case attempt:
 		return held.FencingToken()
 	default:
 		return held.(*sidekeeper.Lock).FencingToken()
 	}
+}
+
+// An attempt is one at work that is done once, or at a tick of a schedule.
+type attempt interface {
+	Number() int
+	FencingToken() int64
+	Finish(ctx context.Context, outcome sidekeeper.Outcome, note string) error
+}
+
+// history is what became of a schedule's runs, the newest first.
+func (s *stage) history(schedule string) (told []string) {
+	s.t.Helper()
+	history, err := s.schedules.History(s.t.Context(), &schedulev1.HistoryRequest{Name: schedule})
+	must(s.t, err)
+	for _, of := range history.GetOutcomes() {
+		state := strings.ToLower(strings.TrimPrefix(of.GetState().String(), "STATE_"))
+		one := fmt.Sprintf("%s %s %d: %s", of.GetRunId(), state, of.GetAttempt(), of.GetNote())
+		told = append(told, strings.TrimSuffix(one, ": "))
+	}
+	return told
 }
 
 // shown is how an observation is told.
@@ -510,7 +535,22 @@ var doing = map[string]func(*stage, step){
 	},
 	"finish attempt": func(s *stage, of step) {
 		outcome := map[string]sidekeeper.Outcome{"succeeded": sidekeeper.Succeeded, "failed": sidekeeper.Failed}[of.Outcome]
-		s.ended(of, s.claims[of.Of].(*sidekeeper.Attempt).Finish(s.t.Context(), outcome, ""))
+		s.ended(of, s.claims[of.Of].(attempt).Finish(s.t.Context(), outcome, of.Note))
+	},
+	"put schedule": func(s *stage, of step) {
+		_, err := s.schedules.Put(s.t.Context(), &schedulev1.PutRequest{Name: of.Schedule, Cron: "0 0 29 2 *"})
+		must(s.t, err)
+	},
+	"run schedule": func(s *stage, of step) {
+		_, err := s.schedules.Run(s.t.Context(), &schedulev1.RunRequest{Name: of.Schedule, Id: of.Run})
+		must(s.t, err)
+	},
+	"work": func(s *stage, of step) {
+		lock := s.lockOptions(of)
+		options := sidekeeper.WorkOptions{Lease: lock.Lease, Wait: lock.Wait, Owner: lock.Owner, OnQueued: lock.OnQueued}
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.Work(ctx, of.Schedule, options)
+		})
 	},
 	"open lease": func(s *stage, of step) {
 		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
@@ -919,8 +959,19 @@ var expecting = map[string]func(*stage, step){
 		}
 	},
 	"attempt": func(s *stage, of step) {
-		if number := s.claims[of.Of].(*sidekeeper.Attempt).Number(); number != of.Number {
+		if number := s.claims[of.Of].(attempt).Number(); number != of.Number {
 			s.t.Fatalf("%s is attempt %d", of.Of, number)
+		}
+	},
+	"tick": func(s *stage, of step) {
+		tick := s.claims[of.Of].(*sidekeeper.Tick)
+		if late := time.Since(tick.At()); tick.RunID() != of.Run || late < -time.Minute || late > time.Minute {
+			s.t.Fatalf("%s is of run %q, due %v ago", of.Of, tick.RunID(), late)
+		}
+	},
+	"history": func(s *stage, of step) {
+		if told := s.history(of.Schedule); !slices.Equal(told, of.Are) {
+			s.t.Fatalf("%q, not %q", told, of.Are)
 		}
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },

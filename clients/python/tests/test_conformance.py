@@ -191,7 +191,23 @@ class Stage:
         await self.ask(step, self.client(step).begin(step["work"], step["key"], **options), pending)
 
     async def do_finish_attempt(self, step: Step) -> None:
-        await self.attempt(step, self.things[step["of"]].finish(aio.Outcome[step["outcome"].upper()]))
+        await self.attempt(step, self.things[step["of"]].finish(aio.Outcome[step["outcome"].upper()], step.get("note", "")))
+
+    async def do_put_schedule(self, step: Step) -> None:
+        self.sidecar.put_schedule(step["schedule"])
+
+    async def do_run_schedule(self, step: Step) -> None:
+        self.sidecar.run_schedule(step["schedule"], step["run"])
+
+    async def do_work(self, step: Step) -> None:
+        pending = Pending()
+        options: aio.WorkOptions = {
+            "lease": self.things.get(step.get("lease", "")),
+            "wait": step.get("wait"),
+            "owner": step.get("owner", ""),
+            "on_queued": lambda queued: setattr(pending, "position", queued.position),
+        }
+        await self.ask(step, self.client(step).work(step["schedule"], **options), pending)
 
     async def do_resign(self, step: Step) -> None:
         await self.attempt(step, self.things[step["of"]].resign())
@@ -575,6 +591,13 @@ class Stage:
 
     async def expect_attempt(self, step: Step) -> None:
         assert self.things[step["of"]].number == step["number"]
+
+    async def expect_tick(self, step: Step) -> None:
+        assert self.things[step["of"]].run_id == step["run"]
+        assert abs(time.time() - self.things[step["of"]].at.timestamp()) < 60
+
+    async def expect_history(self, step: Step) -> None:
+        assert self.sidecar.history(step["schedule"]) == step["are"]
 
     async def expect_exited(self, step: Step) -> None:
         await self.until(step, self.sidecar.has_exited)

@@ -31,6 +31,7 @@ import {
   type Revocation,
   SidekeeperError,
   SuspendedError,
+  Tick,
   type WithLockOptions,
   pick,
 } from "../src/index.js";
@@ -86,6 +87,9 @@ interface Step {
   readonly "on loss"?: "skip";
   readonly "on failure"?: "skip";
   readonly attempts?: bigint;
+  readonly schedule?: string;
+  readonly run?: string;
+  readonly note?: string;
   readonly size?: bigint;
   readonly position?: bigint;
   readonly number?: bigint;
@@ -138,7 +142,7 @@ interface Watch {
   leader: string | undefined;
 }
 
-type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Attempt;
+type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Attempt | Tick;
 
 /** Plays one scenario. */
 class Stage {
@@ -243,9 +247,9 @@ class Stage {
     return found;
   }
 
-  private made(name: string | undefined): Attempt {
+  private made(name: string | undefined): Attempt | Tick {
     const found = this.thing(name);
-    assert.ok(found instanceof Attempt);
+    assert.ok(found instanceof Attempt || found instanceof Tick);
     return found;
   }
 
@@ -254,7 +258,8 @@ class Stage {
     if (found instanceof Locks) {
       return found.fencingTokens.get(step.lock ?? "") ?? 0n;
     }
-    return found instanceof Lock || found instanceof Attempt ? found.fencingToken : this.leadership(name).term.fencingToken;
+    const numbered = found instanceof Lock || found instanceof Attempt || found instanceof Tick;
+    return numbered ? found.fencingToken : this.leadership(name).term.fencingToken;
   }
 
   private keep(step: Step, thing: Thing | undefined): void {
@@ -412,8 +417,22 @@ class Stage {
         return client.begin(step.work ?? "", step.key ?? "", { ...this.onceOptions(step), signal, onQueued });
       }),
     "finish attempt": async (step) => {
-      await this.attempt(step, this.made(step.of).finish(step.outcome ?? "failed"));
+      await this.attempt(step, this.made(step.of).finish(step.outcome ?? "failed", step.note));
     },
+    "put schedule": async (step) => this.sidecar.schedules.put(step.schedule ?? ""),
+    "run schedule": async (step) => this.sidecar.schedules.run(step.schedule ?? "", step.run ?? ""),
+    work: async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onQueued = ({ position }: { position: number }): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.position = position;
+          }
+        };
+        const { wait, lease, owner } = this.allOptions(step);
+        const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }), owner: owner ?? "" };
+        return client.work(step.schedule ?? "", { ...given, signal, onQueued });
+      }),
     resign: async (step) => {
       await this.attempt(step, this.leadership(step.of).resign());
     },
@@ -431,7 +450,13 @@ class Stage {
     },
     release: async (step) => {
       const held = this.thing(step.of);
-      assert.ok(held instanceof Lock || held instanceof Locks || held instanceof BarrierEntry || held instanceof Attempt);
+      assert.ok(
+        held instanceof Lock ||
+          held instanceof Locks ||
+          held instanceof BarrierEntry ||
+          held instanceof Attempt ||
+          held instanceof Tick,
+      );
       await this.attempt(step, held.release());
     },
     "open lease": async (step) => {
@@ -744,6 +769,13 @@ class Stage {
     fresh: async (step) => this.until(step, () => this.watchOf(step).state !== undefined && !this.watchOf(step).stale),
     ran: (step) => assert.equal(this.jobOf(step).times, Number(step.times)),
     attempt: (step) => assert.equal(this.made(step.of).number, Number(step.number)),
+    tick: (step) => {
+      const found = this.thing(step.of);
+      assert.ok(found instanceof Tick);
+      assert.equal(found.runId, step.run);
+      assert.ok(Math.abs(Date.now() - found.at.getTime()) < 60_000);
+    },
+    history: async (step) => assert.deepEqual(await this.sidecar.schedules.history(step.schedule ?? ""), step.are),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),
   };
 }
