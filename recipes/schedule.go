@@ -101,13 +101,16 @@ type scheduleForm struct {
 	Place   string    `json:"place,omitempty"` // path of that attempt's
 	Runs    []Run     `json:"runs,omitempty"`  // that wait
 	Recent  []Fire    `json:"recent,omitempty"`
+
+	noted []Fire // as of ScheduleState
 }
 
 // A ScheduleState is what is known of a schedule.
 type ScheduleState struct {
 	scheduleForm
 
-	Gone     bool // the place is, of the attempt that runs
+	Gone     bool   // the place is, of the attempt that runs
+	Noted    []Fire // what the change that led to this has added to the outcomes, or set anew
 	node     Node
 	removals int32 // the version of Removals; −1 if it is missing
 	next     func(after time.Time) time.Time
@@ -221,22 +224,28 @@ func (s Schedule) now(ctx context.Context, store Store) (time.Time, error) {
 // errAsItIs ends a change that changes nothing.
 var errAsItIs = errors.New("it is as it shall be")
 
-// change changes a schedule as to does, while the guards stand. It may call to again, which then finds what it has done before.
+// change changes a schedule as to does, while the guards stand. It may call to again, which then finds what it has done before: what was noted
+// then is noted by this change.
 func (s Schedule) change(ctx context.Context, store Store, guards []Guard, to func(of *ScheduleState) error) (ScheduleState, error) {
-	for {
+	for before := []Fire(nil); ; {
 		of, err := s.Get(ctx, store)
 		if err == nil {
 			err = to(&of)
 		}
 		switch {
 		case errors.Is(err, errAsItIs):
+			of.Noted = before
 			return of, nil
 		case err != nil:
 			return of, err
 		}
+		of.Noted = of.noted
 		err = s.commit(ctx, Guarded(store, guards), of, Set(s.Path, of.encode(), of.node.Version))
 		if err == nil {
 			return of, nil
+		}
+		if before = nil; errors.Is(err, ErrOutcomeUnknown) {
+			before = of.Noted
 		}
 		if err := again(err); err != nil {
 			return of, err

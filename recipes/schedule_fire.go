@@ -19,6 +19,7 @@ func (f *scheduleForm) end(of Fire, outcome Outcome, note string, now time.Time)
 }
 
 func (f *scheduleForm) note(of Fire) {
+	f.noted = append(slices.Clip(f.noted), of)
 	f.Recent = append(slices.Clone(f.Recent), of)
 	if more := len(f.Recent) - MaxOutcomes; more > 0 {
 		f.Recent = f.Recent[more:]
@@ -54,11 +55,19 @@ type Worker struct {
 	About About
 }
 
-// Begin begins an attempt at what is due, unless the worker has one. If nothing is due, it says after which time it is worth to try again; never
-// if that is 0. Nothing of it counts before Begin returns, and it may have been recorded even if that is with an error. ErrGone if the
-// worker's place is gone; ErrStands; ErrNoSchedule; ErrClocksDisagree; ErrMalformedRecord.
-func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun *Fire, pause time.Duration, _ error) {
-	_, err := s.change(ctx, store, []Guard{worker.Hold.Guard()}, func(of *ScheduleState) error {
+// A Due is what a worker finds that asks for what is due.
+type Due struct {
+	Begun *Fire         // its attempt; nil if nothing is due
+	Pause time.Duration // after which it is worth to ask again, then; never if it is 0
+	Noted []Fire        // as of ScheduleState
+}
+
+// Begin begins an attempt at what is due, unless the worker has one. Nothing of it counts before Begin returns, and it may have been recorded
+// even if that is with an error. ErrGone if the worker's place is gone; ErrStands; ErrNoSchedule; ErrClocksDisagree; ErrMalformedRecord.
+func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (Due, error) {
+	var begun *Fire
+	var pause time.Duration
+	of, err := s.change(ctx, store, []Guard{worker.Hold.Guard()}, func(of *ScheduleState) error {
 		begun, pause = of.begunBy(worker.Hold.Token), 0
 		idle := of.Running == nil && len(of.Runs) == 0
 		switch {
@@ -86,9 +95,9 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (begun 
 		return nil
 	})
 	if err != nil {
-		return nil, 0, err
+		return Due{}, err
 	}
-	return begun, pause, nil
+	return Due{Begun: begun, Pause: pause, Noted: of.Noted}, nil
 }
 
 // pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile, which must not make the tick too
@@ -162,9 +171,9 @@ func (f *scheduleForm) isInTime(tick, now time.Time) bool {
 }
 
 // Finish records the outcome of the attempt with this token, whether its hold stands or not. ErrSuperseded if another attempt has begun since or
-// the schedule is gone; ErrDone if another outcome is recorded.
-func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome Outcome, note string) error {
-	_, err := s.change(ctx, store, nil, func(of *ScheduleState) error {
+// the schedule is gone; ErrDone if another outcome is recorded. It returns the attempt as it has recorded it; nil if that was done before.
+func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome Outcome, note string) (*Fire, error) {
+	of, err := s.change(ctx, store, nil, func(of *ScheduleState) error {
 		is := func(fire Fire) bool { return fire.Token == token }
 		at := slices.IndexFunc(of.Recent, is)
 		if of.begunBy(token) == nil {
@@ -187,12 +196,16 @@ func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome 
 		}
 		of.Recent = slices.Clone(of.Recent)
 		of.Recent[at].Outcome, of.Recent[at].Note, of.Recent[at].Ended = outcome, note, now.UTC()
+		of.noted = []Fire{of.Recent[at]}
 		return nil
 	})
-	if errors.Is(err, ErrNoSchedule) {
-		return ErrSuperseded
+	switch {
+	case errors.Is(err, ErrNoSchedule):
+		return nil, ErrSuperseded
+	case err != nil || len(of.Noted) == 0:
+		return nil, err
 	}
-	return err
+	return &of.Noted[0], nil
 }
 
 // isRepeated says whether another attempt has followed one that was lost.

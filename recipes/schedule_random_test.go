@@ -162,7 +162,8 @@ func (p *plant) work(ctx context.Context, reader *standin.Reader, dice *rand.Ran
 // waits has a worker wait for a tick, as the service does.
 func (p *plant) waits(ctx context.Context, store recipes.Store, hold *recipes.Hold) (*recipes.Fire, error) {
 	for ctx.Err() == nil {
-		fire, pause, err := report.Begin(p.living, store, recipes.Worker{Hold: hold})
+		due, err := report.Begin(p.living, store, recipes.Worker{Hold: hold})
+		fire, pause := due.Begun, due.Pause
 		if fire != nil || err != nil && wordOf(err) != "clocks" && wordOf(err) != "none" {
 			return fire, err
 		}
@@ -223,7 +224,7 @@ func (p *plant) leave(session *standin.Session) {
 }
 
 func (p *plant) finish(store recipes.Store, of string, token int64, outcome recipes.Outcome) {
-	err := report.Finish(p.living, store, token, outcome, "")
+	_, err := report.Finish(p.living, store, token, outcome, "")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if found, is := p.ticks[of]; is && err == nil {

@@ -57,6 +57,7 @@ type shift struct {
 	about recipes.About
 	fire  *recipes.Fire
 	pause time.Duration
+	noted []recipes.Fire
 }
 
 // worker has a caller hold the lock of the schedule.
@@ -71,8 +72,8 @@ const clockForm = "02T15:04"
 
 // begins asks for what is due, and says what the worker is told.
 func (s *shift) begins() string {
-	var err error
-	s.fire, s.pause, err = report.Begin(s.world.living, s.store, recipes.Worker{Hold: s.hold, About: s.about})
+	due, err := report.Begin(s.world.living, s.store, recipes.Worker{Hold: s.hold, About: s.about})
+	s.fire, s.pause, s.noted = due.Begun, due.Pause, due.Noted
 	switch {
 	case err != nil:
 		return wordOf(err)
@@ -85,7 +86,11 @@ func (s *shift) begins() string {
 }
 
 func (s *shift) finishes(outcome recipes.Outcome) string {
-	return wordOf(report.Finish(s.world.living, s.store, s.hold.Token, outcome, "a note"))
+	ended, err := report.Finish(s.world.living, s.store, s.hold.Token, outcome, "a note")
+	if s.noted = nil; ended != nil {
+		s.noted = []recipes.Fire{*ended}
+	}
+	return wordOf(err)
 }
 
 // ends finishes an attempt and leaves the queue.
@@ -373,9 +378,9 @@ func TestAScheduleThatIsTooFarAheadIsReset(t *testing.T) {
 		far.Tolerance = 1 << 62
 		worker := w.worker()
 		worker.store = ahead{worker.store, 48 * time.Hour}
-		of, _, err := far.Begin(w.living, worker.store, recipes.Worker{Hold: worker.hold})
-		if err != nil || of == nil {
-			t.Fatal(of, err)
+		due, err := far.Begin(w.living, worker.store, recipes.Worker{Hold: worker.hold})
+		if err != nil || due.Begun == nil {
+			t.Fatal(due.Begun, err)
 		}
 		state, err := report.Get(w.living, w.NewReader())
 		if err != nil || !state.IsTooFar(report.Tolerance) {
@@ -448,7 +453,7 @@ func TestAScheduleKeepsSoManyOutcomesAndItsRoom(t *testing.T) {
 			worker.begins()
 			data, _ := w.Read(report.Path)
 			sizes[0] = len(data.Data)
-			if err := report.Finish(w.living, worker.store, worker.hold.Token, recipes.Succeeded, strings.Repeat(`"`, recipes.MaxNote)); err != nil {
+			if _, err := report.Finish(w.living, worker.store, worker.hold.Token, recipes.Succeeded, strings.Repeat(`"`, recipes.MaxNote)); err != nil {
 				t.Fatal(err)
 			}
 			data, _ = w.Read(report.Path)

@@ -111,6 +111,17 @@ func (r *idRegistry[T]) find(id, identity string) (live T, ended *tombstone, ok 
 	return found.live, found.ended, true
 }
 
+// each calls do with all that live. It must not call the registry.
+func (r *idRegistry[T]) each(do func(live T)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, of := range r.entries {
+		if of.ended == nil {
+			do(of.live)
+		}
+	}
+}
+
 // end turns a living entry into a memory. The first end counts.
 func (r *idRegistry[T]) end(key digest, how tombstone) {
 	r.mu.Lock()

@@ -119,6 +119,7 @@ func (s *scheduleService) Put(ctx context.Context, request *schedulev1.PutReques
 		return nil, err
 	}
 	state, err := of.Put(ctx, s.services.ensemble, to)
+	s.count(request.GetName(), state.Noted, nil)
 	s.wrote(ctx, "put", request.GetName(), err)
 	if err != nil {
 		return nil, s.meaning(err, request.GetName())
@@ -227,6 +228,7 @@ func (s *scheduleService) Reset(ctx context.Context, request *schedulev1.ResetRe
 		return nil, err
 	}
 	state, err := of.Reset(ctx, s.services.ensemble)
+	s.count(request.GetName(), state.Noted, nil)
 	s.wrote(ctx, "reset", request.GetName(), err)
 	if err != nil {
 		return nil, s.meaning(err, request.GetName())
@@ -300,7 +302,10 @@ func (s *scheduleService) Finish(ctx context.Context, request *schedulev1.Finish
 	if of == nil || of.schedule == nil { // a lock's, or that of work that is done once
 		return nil, errHoldNotFound
 	}
-	err = of.schedule.Finish(ctx, s.services.ensemble, of.record.Token, wanted, request.GetNote())
+	recorded, err := of.schedule.Finish(ctx, s.services.ensemble, of.record.Token, wanted, request.GetNote())
+	if recorded != nil {
+		s.count(of.name.text, []recipes.Fire{*recorded}, nil)
+	}
 	if err == nil || errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrSuperseded) {
 		_, _ = s.services.releaseHold(ctx, kindLock, request.GetHoldId()) // what is recorded counts, whatever the stream ends with
 	}

@@ -130,7 +130,10 @@ func (t *tickRequest) due(ctx context.Context, shown turn) (turn, error) {
 	_, changed, err := t.services.ensemble.Watch(ctx, t.schedule.Path)
 	if err == nil {
 		wait.changed = append(wait.changed, changed)
-		t.fire, wait.pause, err = t.schedule.Begin(ctx, t.services.ensemble, recipes.Worker{Hold: t.granted, About: t.about()})
+		var due recipes.Due
+		due, err = t.schedule.Begin(ctx, t.services.ensemble, recipes.Worker{Hold: t.granted, About: t.about()})
+		t.fire, wait.pause = due.Begun, due.Pause
+		t.service.countBegun(of, due)
 	}
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):

@@ -91,7 +91,10 @@ type Events interface { //nolint:interfacebloat // one for each thing that is co
 	SequenceWritten(outcome string)                  // `committed`, `conflict` with another writer, `unknown` or `not_sent`
 	KeyWatchBegun()
 	KeyWatchEnded()
-	NodesWatched(sum int) // for all who watch groups and keys
+	NodesWatched(sum int)                                        // for all who watch groups and keys
+	TickBegun(schedule string, late time.Duration)               // for the first time
+	TicksMissed(schedule string, count int)                      // and noted as such by this sidecar
+	AttemptEnded(schedule, outcome string, lasted time.Duration) // one of AttemptOutcomes, which this sidecar has recorded
 }
 
 // Services are this sidecar's services. Make them with New.
@@ -259,6 +262,9 @@ func (noEvents) SequenceWritten(string)                        {}
 func (noEvents) KeyWatchBegun()                                {}
 func (noEvents) KeyWatchEnded()                                {}
 func (noEvents) NodesWatched(int)                              {}
+func (noEvents) TickBegun(string, time.Duration)               {}
+func (noEvents) TicksMissed(string, int)                       {}
+func (noEvents) AttemptEnded(string, string, time.Duration)    {}
 
 // A waiterLimit counts the callers that wait for each lock, semaphore or double barrier through this sidecar.
 type waiterLimit struct {

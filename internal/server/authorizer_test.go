@@ -329,14 +329,23 @@ func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 	}
 }
 
-func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
+func TestWaitsAndTicksAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
 	t.Parallel()
 	s := newPolicyScene(t, "rules: []\nclasses: [{name: checkout, prefixes: [shop]}]")
 	s.metrics.WaitEnded("lock", "shop/orders", true, time.Second)
 	s.metrics.WaitEnded("lock", "batch", false, time.Second)
+	s.metrics.TickBegun("shop/report", time.Second)
+	s.metrics.TicksMissed("shop/report", 3)
+	s.metrics.AttemptEnded("shop/report", "succeeded", time.Second)
+	s.metrics.AttemptEnded("shop/report", "lost", time.Second)
 	for _, want := range []string{
 		`sidekeeper_wait_seconds_count{class="checkout",granted="yes",kind="lock"} 1`,
 		`sidekeeper_wait_seconds_count{class="default",granted="no",kind="lock"} 1`,
+		`sidekeeper_schedule_late_seconds_count{class="checkout"} 1`,
+		`sidekeeper_schedule_ticks_missed_total{class="checkout"} 3`,
+		`sidekeeper_schedule_attempts_total{class="checkout",outcome="lost"} 1`,
+		`sidekeeper_schedule_attempts_total{class="checkout",outcome="skipped"} 0`,
+		`sidekeeper_schedule_attempt_seconds_count{class="checkout"} 1`,
 	} {
 		if text := expect.Scrape(s.metrics.Handler()); !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)

@@ -18,8 +18,8 @@ var (
 	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival: too many, or too fast.")
 )
 
-func explained(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
+func explained(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 }
 
 // Describe implements prometheus.Collector.

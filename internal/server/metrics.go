@@ -47,6 +47,7 @@ type Metrics struct {
 	quotaRefusals           *prometheus.CounterVec
 	linesDropped            *prometheus.CounterVec
 	leasesNotNoted          prometheus.Counter
+	schedules               *scheduleMetrics
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -94,6 +95,7 @@ func NewMetrics() *Metrics {
 			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
 		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
 		linesDropped:   f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
+		schedules:      newScheduleMetrics(f),
 	}
 	registry.MustRegister(handlings{m}, buildInfo(), collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -155,15 +157,19 @@ func (m *Metrics) WaitBegun(kind string) { m.waiters.WithLabelValues(kind).Inc()
 // WaitEnded implements Events.
 func (m *Metrics) WaitEnded(kind, name string, granted bool, waited time.Duration) {
 	m.waiters.WithLabelValues(kind).Dec()
-	class := policy.DefaultClass
-	if m.classOf != nil {
-		class = m.classOf(name)
-	}
 	answer := "no"
 	if granted {
 		answer = "yes"
 	}
-	m.waitTime.WithLabelValues(kind, answer, class).Observe(waited.Seconds())
+	m.waitTime.WithLabelValues(kind, answer, m.class(name)).Observe(waited.Seconds())
+}
+
+// class is that of a name, in the policy in force.
+func (m *Metrics) class(name string) string {
+	if m.classOf == nil {
+		return policy.DefaultClass
+	}
+	return m.classOf(name)
 }
 
 // HoldBegun implements Events.
@@ -253,8 +259,8 @@ func (f factory) counter(name, help string) prometheus.Counter {
 	return f.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 }
 
-func (f factory) counters(name, help, label string) *prometheus.CounterVec {
-	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
 // calls counts calls under the names that interceptors of gRPC have everywhere.

@@ -54,6 +54,8 @@ func (p *probe) Drain(ctx context.Context, timeout time.Duration) error {
 
 func (p *probe) LeaseSummary() service.LeaseSummary { return service.LeaseSummary{} }
 
+func (p *probe) RunningTicks() []string { return []string{"shop/report", "backup"} }
+
 // Snapshot counts how often somebody looks.
 func (p *probe) Snapshot() service.State {
 	p.mu.Lock()

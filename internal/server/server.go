@@ -81,6 +81,7 @@ type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration) error
 	LeaseSummary() service.LeaseSummary
+	RunningTicks() []string
 	Snapshot() service.State
 }
 
@@ -126,7 +127,8 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 	if s.options.Limits == nil {
 		s.options.Limits = NewLimits(options, 0, 0)
 	}
-	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
+	registry := options.Metrics.registry
+	if err := errors.Join(registry.Register(gauges{s}), registry.Register(scheduleGauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
 		}

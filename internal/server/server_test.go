@@ -264,7 +264,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 		"sidekeeper_holds 0\n", `sidekeeper_waiters{kind="lock"} 0`, `sidekeeper_hold_losses_total{reason="LEASE_LOST"} 1`,
 		"sidekeeper_heartbeats_late_total 1", "sidekeeper_ensemble_restores_total 1",
 		`sidekeeper_zookeeper_request_seconds_count{operation="create"} 1`,
-		`sidekeeper_wait_seconds_count{class="default",granted="yes",kind="lock"} 1`,
+		`sidekeeper_wait_seconds_count{class="default",granted="yes",kind="lock"} 1`, `sidekeeper_schedule_running{class="default"} 2`,
 		`grpc_method="Get",grpc_service="sidekeeper.lock.v1.LockService"`,
 	} {
 		if !strings.Contains(text, want) {
