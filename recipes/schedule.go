@@ -95,8 +95,9 @@ type Run struct {
 type scheduleForm struct {
 	Rule
 
-	Next    time.Time `json:"next,omitzero"` // tick, if there is one
-	Last    time.Time `json:"last,omitzero"` // the last tick that has begun
+	Next    time.Time `json:"next,omitzero"`  // tick, if there is one
+	Last    time.Time `json:"last,omitzero"`  // the last tick that has begun
+	Since   time.Time `json:"since,omitzero"` // from when on its ticks are as they are: it was made, resumed or reset then, or its line changed
 	Running *Fire     `json:"running,omitempty"`
 	Place   string    `json:"place,omitempty"` // path of that attempt's
 	Runs    []Run     `json:"runs,omitempty"`  // that wait
@@ -120,6 +121,39 @@ type ScheduleState struct {
 // IsTooFar says whether the next tick lies further ahead than the line says, by the clock of this machine, which may be late by the tolerance.
 func (s *ScheduleState) IsTooFar(tolerance time.Duration) bool {
 	return s.next != nil && s.Next.After(s.next(wall().Add(tolerance)))
+}
+
+// IsUnread says whether this sidecar does not know the line or its zone, which another one may.
+func (s *ScheduleState) IsUnread() bool { return s.unread != nil }
+
+// OverdueFrom is from when on the schedule is without success for longer than it may: two ticks that follow the last success are over. One that
+// runs is over at the next. It is zero if that is never so, as of a schedule that is paused.
+func (s *ScheduleState) OverdueFrom() time.Time {
+	since := s.Since
+	for i := range s.Recent {
+		if of := &s.Recent[i]; of.Outcome == Succeeded && of.Ended.After(since) {
+			since = of.Ended
+		}
+	}
+	if s.Paused || s.next == nil || since.IsZero() {
+		return time.Time{}
+	}
+	after := func(tick time.Time) time.Time {
+		if tick.IsZero() {
+			return tick
+		}
+		return s.next(tick)
+	}
+	second := after(s.next(since))
+	third, over := after(second), second.Add(s.StartWithin)
+	runs := s.Running != nil && !s.Gone && s.Running.Run == "" && !s.Running.Tick.Before(second)
+	switch {
+	case second.IsZero(), runs && third.IsZero():
+		return time.Time{}
+	case runs, !third.IsZero() && third.Before(over):
+		return third
+	}
+	return over
 }
 
 // encode takes the room that Finish needs at once, so that no quota can refuse it later.
@@ -321,7 +355,7 @@ func (s Schedule) Reset(ctx context.Context, store Store) (ScheduleState, error)
 		if !of.Paused && of.isDue(now) {
 			of.missAll(now)
 		}
-		of.Next, of.Last = next, time.Time{}
+		of.Next, of.Last, of.Since = next, time.Time{}, now
 		return nil
 	})
 }

@@ -43,6 +43,7 @@ func (s Schedule) become(ctx context.Context, store Store, of *ScheduleState, ru
 	if err != nil {
 		return err
 	}
+	of.Since = now
 	due := !before.Paused && of.isDue(now)
 	if due && rule.CatchUp && !rule.Paused {
 		of.keepLast(now)
@@ -110,6 +111,6 @@ func (s Schedule) create(ctx context.Context, store Store, of ScheduleState, to 
 	if err != nil {
 		return of, err
 	}
-	of.Next = of.next(now)
+	of.Next, of.Since = of.next(now), now
 	return of, s.commit(ctx, store, of, Create(s.Path, of.encode()))
 }

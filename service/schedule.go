@@ -124,7 +124,7 @@ func (s *scheduleService) Put(ctx context.Context, request *schedulev1.PutReques
 	if err != nil {
 		return nil, s.meaning(err, request.GetName())
 	}
-	return &schedulev1.PutResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+	return &schedulev1.PutResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
 }
 
 func (s *scheduleService) wrote(ctx context.Context, what, schedule string, err error, more ...zap.Field) {
@@ -154,7 +154,7 @@ func (s *scheduleService) Get(ctx context.Context, request *schedulev1.GetReques
 	if err != nil {
 		return nil, s.meaning(err, request.GetName())
 	}
-	return &schedulev1.GetResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+	return &schedulev1.GetResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
 }
 
 func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequest) (response *schedulev1.ListResponse, err error) {
@@ -164,14 +164,17 @@ func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequ
 	}
 	response.Schedules, response.NextPageToken, err = listPage(ctx, s.services.ensemble, s.directory(), request,
 		func(ctx context.Context, found name) (*schedulev1.Schedule, error) {
-			state, err := s.schedule(found).Read(ctx, s.services.ensemble)
+			of := s.schedule(found)
+			state, err := of.Read(ctx, s.services.ensemble)
 			switch {
 			case errors.Is(err, recipes.ErrNoSchedule):
 				return nil, nil
 			case errors.Is(err, recipes.ErrMalformedRecord), errors.Is(err, recipes.ErrDenied):
 				return &schedulev1.Schedule{Name: found.text}, nil
+			case err != nil:
+				return nil, err
 			}
-			return s.onWire(found.text, state), err
+			return s.shown(of, found.text, state), nil
 		})
 	return response, err
 }
@@ -186,6 +189,9 @@ func (s *scheduleService) Delete(ctx context.Context, request *schedulev1.Delete
 	}
 	err = of.Remove(ctx, s.services.ensemble)
 	s.wrote(ctx, "delete", request.GetName(), err)
+	if err == nil {
+		s.services.schedules.forget(request.GetName())
+	}
 	return &schedulev1.DeleteResponse{}, s.meaning(err, request.GetName())
 }
 
@@ -233,7 +239,13 @@ func (s *scheduleService) Reset(ctx context.Context, request *schedulev1.ResetRe
 	if err != nil {
 		return nil, s.meaning(err, request.GetName())
 	}
-	return &schedulev1.ResetResponse{Schedule: s.onWire(request.GetName(), state)}, nil
+	return &schedulev1.ResetResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
+}
+
+// shown is what a caller is shown of a schedule, and metrics go by.
+func (s *scheduleService) shown(of recipes.Schedule, called string, state recipes.ScheduleState) *schedulev1.Schedule {
+	s.services.schedules.note(called, of, state)
+	return s.onWire(called, state)
 }
 
 func (s *scheduleService) onWire(called string, of recipes.ScheduleState) *schedulev1.Schedule {

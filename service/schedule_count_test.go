@@ -33,7 +33,9 @@ func (c *clerk) read() (told string) {
 	return told
 }
 
-func (c *clerk) TickBegun(name string, late time.Duration) { c.note("%s %v late", name, late.Round(time.Second)) }
+func (c *clerk) TickBegun(name string, late time.Duration) {
+	c.note("%s %v late", name, late.Round(time.Second))
+}
 
 func (c *clerk) TicksMissed(name string, count int) { c.note("%s missed %d", name, count) }
 

@@ -86,9 +86,11 @@ var workWords = lockWords[*schedulev1.WorkResponse]{ //nolint:dupl // the same e
 
 // join takes a place, if there is a schedule.
 func (t *tickRequest) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
-	if _, err := t.schedule.Get(ctx, t.services.ensemble); err != nil {
+	state, err := t.schedule.Get(ctx, t.services.ensemble)
+	if err != nil {
 		return nil, t.service.meaning(err, t.params.name.text)
 	}
+	t.services.schedules.note(t.params.name.text, t.schedule, state)
 	return t.lockRequest.join(ctx, about)
 }
 

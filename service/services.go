@@ -117,6 +117,7 @@ type Services struct {
 	rests    recipes.Rests
 	audit    audit
 
+	schedules   scheduleBook
 	lockService *lockService
 }
 
@@ -136,6 +137,7 @@ func New(options Options, ensemble Ensemble) *Services {
 			nodes: map[context.Context]int{},
 		},
 	}
+	s.schedules.known = map[string]*bookedSchedule{}
 	s.audit = newAudit(options.Audit, options.AuditTakes)
 	s.lockService = &lockService{services: s, directory: s.lockDirectory()}
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)

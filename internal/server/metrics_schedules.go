@@ -80,19 +80,32 @@ func (m *Metrics) AttemptEnded(schedule, outcome string, lasted time.Duration) {
 // scheduleGauges are what is read of schedules when a scraper asks.
 type scheduleGauges struct{ server *Server }
 
-var runningAttempts = explained("schedule_running", "Attempts at ticks and runs for which callers of this sidecar work now.", "class")
+var (
+	runningAttempts = explained("schedule_running", "Attempts at ticks and runs for which callers of this sidecar work now.", "class")
+	knownSchedules  = explained("schedules", "Schedules that callers have named to this sidecar, by state.", "class", "state")
+)
 
 // Describe implements prometheus.Collector.
-func (g scheduleGauges) Describe(to chan<- *prometheus.Desc) { to <- runningAttempts }
+func (g scheduleGauges) Describe(to chan<- *prometheus.Desc) {
+	to <- runningAttempts
+	to <- knownSchedules
+}
 
 // Collect implements prometheus.Collector.
 func (g scheduleGauges) Collect(to chan<- prometheus.Metric) {
-	metrics, running := g.server.options.Metrics, map[string]int{}
+	type stand struct{ class, state string }
+	metrics, running, known := g.server.options.Metrics, map[string]int{}, map[stand]int{}
 	for _, schedule := range g.server.handlers.RunningTicks() {
 		running[metrics.scheduleClass(schedule)]++
 	}
+	for schedule, state := range g.server.handlers.ScheduleStates() {
+		known[stand{metrics.scheduleClass(schedule), state}]++
+	}
 	for _, class := range metrics.schedules.all() {
 		to <- prometheus.MustNewConstMetric(runningAttempts, prometheus.GaugeValue, float64(running[class]), class)
+		for _, state := range service.ScheduleStates {
+			to <- prometheus.MustNewConstMetric(knownSchedules, prometheus.GaugeValue, float64(known[stand{class, state}]), class, state)
+		}
 	}
 }
 

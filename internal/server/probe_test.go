@@ -56,6 +56,10 @@ func (p *probe) LeaseSummary() service.LeaseSummary { return service.LeaseSummar
 
 func (p *probe) RunningTicks() []string { return []string{"shop/report", "backup"} }
 
+func (p *probe) ScheduleStates() map[string]string {
+	return map[string]string{"shop/report": "overdue", "backup": "unknown", "mail": "overdue"}
+}
+
 // Snapshot counts how often somebody looks.
 func (p *probe) Snapshot() service.State {
 	p.mu.Lock()

@@ -82,6 +82,7 @@ type Handlers interface {
 	Drain(ctx context.Context, timeout time.Duration) error
 	LeaseSummary() service.LeaseSummary
 	RunningTicks() []string
+	ScheduleStates() map[string]string
 	Snapshot() service.State
 }
 
