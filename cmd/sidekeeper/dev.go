@@ -64,7 +64,7 @@ func (s *devSettings) check() (err error) {
 	if s.options.Faults, err = dev.ParseFaults(s.faults); err != nil {
 		return fmt.Errorf("--fault %w", err)
 	}
-	return errors.Join(foldersThere("listen", s.options.Listen...), foldersThere("admin-listen", s.options.AdminListen))
+	return errors.Join(clockToleranceRule(s.options.ClockTolerance).broken(), foldersThere("listen", s.options.Listen...), foldersThere("admin-listen", s.options.AdminListen))
 }
 
 // foldersThere refuses Unix sockets in folders that are missing: a misspelt path would make them.
@@ -87,6 +87,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.options.SessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
+	f.DurationVar(&s.options.ClockTolerance, "clock-tolerance", usualTolerance, clockToleranceHelp)
 	f.DurationVar(&s.options.DrainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
 	f.BoolVar(&s.untilInput, "until-input-ends", false, "stop when standard input ends too, as a pipe does with the program that started the sidecar, even if that is killed")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)

@@ -158,6 +158,7 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 		"--listen=0.0.0.0:7181":  "loopback addresses only, unless with --listen-anywhere",
 		"--fault=earthquake=1s":  "expire-lease=",
 		"--session-timeout=1s":   "session timeout",
+		"--clock-tolerance=1s":   "--clock-tolerance 1s: from 1m to 24h",
 		"--ensemble-port=123456": "from 0 to 65535",
 		"--console-listen=:0":    `--console-listen: ":0" is not a loopback host:port`,
 	} {

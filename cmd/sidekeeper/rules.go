@@ -24,11 +24,19 @@ type rule struct {
 // session timeout can be proved, they judge when they are made.
 func (s *settings) check() error {
 	for _, rule := range s.rules() {
-		if !rule.obeyed {
-			return fmt.Errorf("--%s %v: %s", rule.flag, rule.value, rule.text)
+		if err := rule.broken(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// broken says what is wrong, unless the rule is obeyed.
+func (r rule) broken() error {
+	if r.obeyed {
+		return nil
+	}
+	return fmt.Errorf("--%s %v: %s", r.flag, r.value, r.text)
 }
 
 // pathRules are those of the paths that may be elsewhere than below the root.
@@ -57,6 +65,7 @@ func (s *settings) rules() []rule {
 		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime <= time.Hour, "at most 1h"},
 		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit <= 10000, "at most 10000"},
 		{"heartbeat", s.ensemble.Heartbeat, s.ensemble.Heartbeat > 0, positiveRule},
+		clockToleranceRule(s.service.ClockTolerance),
 		{"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout <= recipes.LongestTimeout, dayRule},
 		{
 			"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout >= 2*s.ensemble.TickTime,
@@ -94,6 +103,10 @@ func (s *settings) rules() []rule {
 		rules = append(rules, rule{"zookeeper", server, isHostPort(server), serverRule})
 	}
 	return slices.Concat(rules, s.sasl.rules(), s.pathRules())
+}
+
+func clockToleranceRule(tolerance time.Duration) rule {
+	return rule{"clock-tolerance", tolerance, tolerance >= time.Minute && tolerance <= maxDuration, "from 1m to 24h"}
 }
 
 // maxDuration is longer than anybody means, and short enough to reckon with.

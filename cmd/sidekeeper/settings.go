@@ -63,6 +63,12 @@ type settings struct {
 	strict       bool
 }
 
+// Of schedules, for serve and dev.
+const (
+	usualTolerance     = 2 * time.Hour
+	clockToleranceHelp = "how far the ensemble's clock and this machine's may be apart before the sidecar begins no tick of a schedule, from 1m to 24h"
+)
+
 // flags is every setting, with its name, default and help.
 func (s *settings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -88,6 +94,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "liveness proof: by committed transactions (quorum), or by the ensemble's limits alone (static), which requires long session timeouts")
 	f.BoolVar(&s.ensemble.Observers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
 	f.BoolVar(&s.ensemble.FollowServers, "follow-ensemble", true, "whether leases follow the ensemble's own list of its servers, as reconfigurations change it; false if clients reach its servers only through a proxy")
+	f.DurationVar(&s.service.ClockTolerance, "clock-tolerance", usualTolerance, clockToleranceHelp)
 	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on up to 10 lines while they are rotated; reloaded when it changes")
 	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the CA certificates of the ensemble; enables TLS to it; reloaded when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")
@@ -267,8 +274,8 @@ var settingGroups = []settingGroup{
 	{"Listening", []string{"listen", "socket-mode", "http-listen", "http-token-file", "operator-listen", "metrics-listen", "admin-listen"}},
 	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
-		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "zookeeper-auth-file", "zookeeper-tls-ca",
-		"zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name", "zookeeper-sasl", "zookeeper-sasl-principal",
+		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "clock-tolerance", "zookeeper-auth-file",
+		"zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name", "zookeeper-sasl", "zookeeper-sasl-principal",
 		"zookeeper-sasl-keytab", "zookeeper-sasl-kerberos-config", "zookeeper-sasl-service", "zookeeper-sasl-password-file",
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},

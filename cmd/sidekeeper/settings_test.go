@@ -81,6 +81,8 @@ func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 		"--root=/zookeeper/x":           "--root /zookeeper/x: an absolute path",
 		"--lock-root=/a//b":             "--lock-root /a//b: an absolute path",
 		"--tick-time=0s":                "--tick-time 0s: more than nothing",
+		"--clock-tolerance=59s":         "--clock-tolerance 59s: from 1m to 24h",
+		"--clock-tolerance=25h":         "--clock-tolerance 25h0m0s: from 1m to 24h",
 		"--session-timeout=3s":          "--session-timeout 3s: an ensemble grants no less than two ticks",
 		"--max-streams=0":               "--max-streams 0: between 1",
 		"--keepalive-time=10ms":         "--keepalive-time 10ms: at least 1s",

@@ -47,6 +47,7 @@ type Options struct {
 	SessionTimeout time.Duration   // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration   // what holders get to let go when the sidecar stops; none
 	Faults         Faults          // none
+	ClockTolerance time.Duration   // as service.Options has it
 	HTTPListen     string          // as server.Options has it, without a token, and with TLS if there is a TLSFolder; nowhere
 	MetricsListen  string          // as server.Options has it; nowhere
 	AdminListen    string          // as server.Options has it; nowhere
@@ -134,7 +135,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 	}
 	ensemble := ensemble{Client: s.client, faults: s.faults}
 	services := service.New(service.Options{
-		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: s.metrics,
+		SessionTimeout: options.SessionTimeout, TickTime: Tick, ClockTolerance: options.ClockTolerance, Log: options.Log, Events: s.metrics,
 	}, ensemble)
 	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
 	private := []string{options.HTTPListen, options.MetricsListen, options.AdminListen}
