@@ -297,7 +297,8 @@ chaos-restarts: conductor restart-callers ## Restart three sidecars a thousand t
 TICKS = 500
 
 .PHONY: chaos-ticks
-chaos-ticks: conductor ## Let 500 ticks of a crontab of 50 lines come due under kills and cuts, and judge how often each began; TICKS=100 for fewer
+chaos-ticks: conductor ## Let 500 ticks of a crontab of 50 lines come due under kills, cuts and wrong clocks, and judge how often each began; TICKS=100 for fewer
+	@tools/need faketime
 	bin/chaos -ticks $(TICKS) -rounds 1 -profile fast -out bin/chaos-ticks $(ARGS)
 
 .PHONY: chaos

@@ -155,7 +155,7 @@ func (s *settings) stage(p plan) (stage.Options, string) {
 		Sidecar: s.sidecar, Sleeper: s.sleeper, Ensemble: p.profile.ensemble, Flags: slices.Clone(p.profile.flags),
 	}
 	if s.ticks > 0 {
-		options.Sidecar, options.Ahead = options.Sleeper, ticksAhead
+		options.Sidecar, options.Ahead, options.Ensemble.Clocks = options.Sleeper, ticksAhead, serversAhead
 		return options, caller.Crontab
 	}
 	for _, each := range p.nemeses {

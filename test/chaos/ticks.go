@@ -16,6 +16,9 @@ var disturbing = [][]string{{"N2", "N3", "N12"}, {"N7", "N10", "N11"}, {"N8", "N
 // ticksAhead is by how much the clock of one sidecar is ahead, and that of another late. It is less than they tolerate.
 const ticksAhead = time.Hour
 
+// serversAhead is by how much the clocks of servers are ahead: the ensemble's clock is that of its leader.
+var serversAhead = []time.Duration{0, 30 * time.Second, -30 * time.Second}
+
 // drawTicks is the plan of a round that lasts until about so many ticks of a crontab were due.
 func (s *settings) drawTicks(seed uint64, p profile) (plan, error) {
 	p.faults = time.Duration((s.ticks-1)/caller.CrontabLines+1) * time.Minute

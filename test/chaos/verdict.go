@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
@@ -32,7 +33,11 @@ func (r *round) judge(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	verdict := judge.Judge(judge.Round{Events: events, Log: log, Residue: r.residue})
+	ahead, err := r.leadersAhead()
+	if err != nil {
+		return nil, err
+	}
+	verdict := judge.Judge(judge.Round{Events: events, Log: log, Residue: r.residue, Ahead: ahead})
 	verdict.Violations = slices.Concat(verdict.Violations, r.crosscheck(ctx, verdict), r.flaws)
 	count, rate := operations(events)
 	r.requireLoad(rate, verdict)
@@ -40,6 +45,28 @@ func (r *round) judge(ctx context.Context) (*result, error) {
 		r.invalid = verdict.Invalid
 	}
 	return r.result(verdict, count, rate), nil
+}
+
+// leads is how a server's log says that it leads, and from which zxid on.
+var leads = regexp.MustCompile(`Have quorum of supporters,.*setting last processed zxid: 0x([0-9a-f]+)00000000`)
+
+// leadersAhead is how far the clock of each leader was ahead, by its epoch.
+func (r *round) leadersAhead() (map[int64]time.Duration, error) {
+	ahead := map[int64]time.Duration{}
+	for _, server := range r.stage.Ensemble.Servers() {
+		text, err := os.ReadFile(server.Log())
+		if err != nil {
+			return nil, err
+		}
+		for _, groups := range leads.FindAllSubmatch(text, -1) {
+			epoch, err := strconv.ParseInt(string(groups[1]), 16, 64)
+			if err != nil {
+				return nil, err
+			}
+			ahead[epoch] = server.Ahead()
+		}
+	}
+	return ahead, nil
 }
 
 func (r *round) dataDirectories() []string {

@@ -75,7 +75,7 @@ func gather(round Round) *evidence {
 	e := &evidence{
 		stores: map[string][]*history.Event{}, killed: map[string]history.Instant{}, ends: map[string][]history.Instant{},
 		dying: map[string]history.Instant{}, exempted: map[exempt]history.Instant{}, slept: map[string][]*history.Event{},
-		log: round.Log, residue: round.Residue,
+		log: round.Log, residue: round.Residue, clocks: clocks{ahead: round.Ahead},
 	}
 	running := map[operationID]*operation{}
 	for i := range round.Events {

@@ -16,9 +16,10 @@ import (
 
 // A Round is what is known of one round.
 type Round struct {
-	Events  []history.Event // in the order of their times, as history.ReadDirectory returns them
-	Log     *txnlog.Log     // from before the round to its end; nil if there is none
-	Residue *Residue        // what was left; nil if nobody looked
+	Events  []history.Event         // in the order of their times, as history.ReadDirectory returns them
+	Log     *txnlog.Log             // from before the round to its end; nil if there is none
+	Residue *Residue                // what was left; nil if nobody looked
+	Ahead   map[int64]time.Duration // how far the leader's clock was ahead of the machine's, by its epoch
 }
 
 // A Residue is what was found when all callers had ended and had had the time to be forgotten.

@@ -20,10 +20,11 @@ type timetable struct {
 	name    string
 	works   []*attempt // of those that were told that an attempt is theirs
 	asked   map[string]*operation
-	places  []*place      // of workers, in the queue of the schedule's lock
-	node    *txnlog.Life  // nil if there is none
-	state   scheduleState // the newest
-	begun   []*beginning  // in their order
+	places  []*place            // of workers, in the queue of the schedule's lock
+	node    *txnlog.Life        // nil if there is none
+	state   scheduleState       // the newest
+	begun   []*beginning        // in their order
+	shown   map[time.Time]int64 // the zxid at which the ensemble first showed a time to those that asked for it
 }
 
 // A scheduleState is what a schedule's node holds, as far as it is judged.
@@ -44,6 +45,8 @@ type fire struct {
 	Attempt int       `json:"attempt"`
 	Missed  int       `json:"missed"`
 	Token   int64     `json:"token"`
+	Begun   time.Time `json:"begun"`
+	Ended   time.Time `json:"ended"`
 }
 
 func (f fire) String() string {
@@ -121,10 +124,28 @@ func (e *evidence) timetables(v *Verdict) map[string]*timetable {
 			}
 		}
 	}
+	shown := e.shownTimes()
 	for _, t := range tables {
 		findHeads(t.places)
+		t.shown = shown
 	}
 	return tables
+}
+
+// shownTimes are the times that were asked of the ensemble by setting a node, each with the zxid at which it was first shown.
+func (e *evidence) shownTimes() map[time.Time]int64 {
+	shown := map[time.Time]int64{}
+	if e.log == nil {
+		return shown
+	}
+	for _, transaction := range e.log.Transactions {
+		for _, change := range transaction.Changes {
+			if at := transaction.Time.UTC(); change.Path == e.settings.ScheduleRoot+"/=clock" && shown[at] == 0 {
+				shown[at] = transaction.Zxid
+			}
+		}
+	}
+	return shown
 }
 
 func (t *timetable) accusef(format string, arguments ...any) {
@@ -229,8 +250,11 @@ func (t *timetable) checkBegin(now scheduleState, at txnlog.Stamp) {
 		t.accusef("%s began at zxid %#x with token %d, which was not that of the first in the queue", made, at.Zxid, made.Token)
 		return
 	}
-	if early := made.Tick.Sub(at.Time); early > 0 && made.Run == "" {
+	if early := made.Tick.Sub(made.Begun); early > 0 && made.Run == "" {
 		t.accusef("%s began %v before its time", made, early)
+	}
+	if told := t.shown[made.Begun.UTC()]; told == 0 || told > at.Zxid {
+		t.accusef("%s began at %v, which no clock of the ensemble had shown", made, made.Begun)
 	}
 	if made.Attempt > 1 {
 		t.verdict.Repeated++
@@ -273,7 +297,7 @@ func (t *timetable) checkRepeated(now scheduleState, at txnlog.Stamp) {
 
 // checkLate demands that the worker begins what is due once it is its turn.
 func (t *timetable) checkLate(made fire, p *place, at txnlog.Stamp) {
-	due := max(t.clocks.latest(txnlog.Stamp{Time: made.Tick}), t.clocks.latest(p.head))
+	due := max(t.due(made.Tick, at.Zxid), t.clocks.latest(p.head))
 	if len(t.begun) > 0 {
 		if last := t.begun[len(t.begun)-1]; last.over.Happened() {
 			due = max(due, t.clocks.latest(last.over))
@@ -284,11 +308,25 @@ func (t *timetable) checkLate(made fire, p *place, at txnlog.Stamp) {
 	}
 }
 
+// due is when a tick was certainly due by the clock of the leader of a transaction, which may have become so since it leads.
+func (t *timetable) due(tick time.Time, zxid int64) history.Instant {
+	due := t.clocks.latest(txnlog.Stamp{Zxid: zxid, Time: tick})
+	for _, transaction := range t.log.Transactions {
+		if first := (txnlog.Stamp{Zxid: transaction.Zxid, Time: transaction.Time}); epochOf(first) == zxid>>32 {
+			return max(due, t.clocks.latest(first))
+		}
+	}
+	return due
+}
+
 // checkMissed demands that ticks are missed only if a later one was due, or if the last was later than the rule lets it be.
 func (t *timetable) checkMissed(now scheduleState, f fire, at txnlog.Stamp) {
 	t.verdict.Missed += f.Missed
 	last := f.Tick.Add(time.Duration(f.Missed-1) * time.Minute)
-	late := at.Time.Sub(last)
+	late := f.Ended.Sub(last)
+	if told := t.shown[f.Ended.UTC()]; told == 0 || told > at.Zxid {
+		t.accusef("the tick of %s was noted as missed at %v, which no clock of the ensemble had shown", last.UTC().Format(time.TimeOnly), f.Ended)
+	}
 	if late < time.Minute && (now.CatchUp || late <= now.StartWithin) {
 		t.accusef("the tick of %s was noted as missed %v after its time", last.UTC().Format(time.TimeOnly), late)
 	}
@@ -326,7 +364,7 @@ func (t *timetable) checkDue() {
 	if t.node == nil || t.state.Running != nil || !t.recovered() {
 		return
 	}
-	due := t.clocks.latest(txnlog.Stamp{Time: t.state.Next})
+	due := t.due(t.state.Next, t.log.Transactions[len(t.log.Transactions)-1].Zxid)
 	if len(t.begun) > 0 {
 		due = max(due, t.clocks.latest(t.begun[len(t.begun)-1].over))
 	}

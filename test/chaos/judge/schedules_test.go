@@ -30,9 +30,11 @@ const (
 		9 5 s9 make /schedules/S next=60
 		11 11 s1 place 1/1 S
 		12 13 s2 place 2/1 S
+		19 60040 s1 put /schedules/=clock - 1
 		20 60050 s1 put /schedules/S next=120;running=60/1/11 1
 		21 60550 s9 put /schedules/S next=120;60/1/11/SUCCEEDED 2
 		22 60560 s1 gone 1/1 S
+		23 120040 s2 put /schedules/=clock - 2
 		23 120050 s2 put /schedules/S next=180;running=120/1/12;60/1/11/SUCCEEDED 3
 		24 120550 s9 put /schedules/S next=180;60/1/11/SUCCEEDED;120/1/12/FAILED 4
 		25 120560 s2 gone 2/1 S`
@@ -41,7 +43,8 @@ const (
 var stateWord = regexp.MustCompile(`next=\S+`)
 
 // states has each state of a schedule be as its node holds it: `next=120;running=60/1/11;0/1/9/LOST;0/2/MISSED` is the next tick, the tick, the
-// attempt and the token of what runs, an outcome, and two ticks from 0 on that were missed. A tick may have the id of a run behind it.
+// attempt and the token of what runs, an outcome, and two ticks from 0 on that were missed. A tick may have the id of a run behind it, and
+// all of it the time at which it began or was noted, in milliseconds: `running=60/1/11@70000`, or else 40 ms after the tick.
 func states(text string) string {
 	return stateWord.ReplaceAllStringFunc(text, func(word string) string {
 		state := scheduleState{StartWithin: 10 * time.Second}
@@ -75,8 +78,14 @@ func tickAt(text string) fire {
 }
 
 func fireOf(text string) fire {
+	text, noted, named := strings.Cut(text, "@")
 	parts := strings.Split(text, "/")
 	f := tickAt(parts[0])
+	f.Begun = f.Tick.Add(40 * time.Millisecond)
+	if named {
+		f.Begun = time.UnixMilli(number(noted)).Add(ahead).UTC()
+	}
+	f.Ended = f.Begun
 	if parts[len(parts)-1] == missedOutcome {
 		f.Missed, f.Outcome = int(number(parts[1])), missedOutcome
 		return f
@@ -92,7 +101,7 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 	lost := []string{"60500 1/1 finishing\n\t\t60600 1/1 finished ok\n\t\t60610 1/1 ended OK", "60410 1/1 ended Aborted LEASE_LOST"}
 	lostLog := []string{
 		"21 60550 s9 put /schedules/S next=120;60/1/11/SUCCEEDED 2\n\t\t22 60560 s1 gone 1/1 S", "21 60560 s1 expire",
-		"next=180;running=120/1/12;60/1/11/SUCCEEDED", "next=120;running=60/2/12;60/1/11/LOST", "23 120050", "23 60600",
+		"next=180;running=120/1/12;60/1/11/SUCCEEDED", "next=120;running=60/2/12;60/1/11/LOST", "23 120050", "23 60600", "23 120040", "23 60590",
 		"next=180;60/1/11/SUCCEEDED;120/1/12/FAILED 4", "next=120;60/1/11/LOST;60/2/12/SUCCEEDED 4",
 		"24 120550", "24 60900", "25 120560", "25 60910",
 	}
@@ -104,10 +113,17 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 		{name: "as promised", seen: ticked, logged: tickedLog},
 		{name: "by the histories alone", seen: ticked},
 		{name: "again after a loss", seen: but(ticked, again...), logged: but(tickedLog, lostLog...)},
-		{name: "before its time", seen: ticked, logged: but(tickedLog, "20 60050", "20 59050"), want: "began 950ms before its time"},
+		{
+			name: "before its time", seen: ticked,
+			logged: but(tickedLog, "19 60040", "19 59040", "running=60/1/11", "running=60/1/11@59040"), want: "began 960ms before its time",
+		},
+		{
+			name: "by a clock of its own", seen: ticked, logged: but(tickedLog, "19 60040", "19 59040"),
+			want: "which no clock of the ensemble had shown",
+		},
 		{
 			name: "the same again", seen: but(ticked, "begun 12 120 1", "begun 12 60 1"),
-			logged: but(tickedLog, "running=120/1/12", "running=60/1/12"), want: "began at zxid 0x17, after attempt 1 at 1970-01-01 01:01:00",
+			logged: but(tickedLog, "running=120/1/12", "running=60/1/12@120040"), want: "began at zxid 0x17, after attempt 1 at 1970-01-01 01:01:00",
 		},
 		{name: "told to two", seen: but(ticked, "begun 12 120 1", "begun 12 60 1"), want: "were both told of attempt 1"},
 		{
@@ -157,8 +173,9 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 		{
 			name: "begun late", seen: but(ticked, "120100 2/1 begun", "130100 2/1 begun", "believed 120100 120400", "believed 130100 130400",
 				"120500 2/1", "130500 2/1", "120600 2/1", "130600 2/1", "120610 2/1", "130610 2/1"),
-			logged: but(tickedLog, "23 120050", "23 130050", "24 120550", "24 130550", "25 120560", "25 130560"),
-			want:   "began 10.049s after its worker could have begun it",
+			logged: but(tickedLog, "23 120050", "23 130050", "23 120040", "23 130040",
+				"running=120/1/12", "running=120/1/12@130040", "24 120550", "24 130550", "25 120560", "25 130560"),
+			want: "began 10.039s after its worker could have begun it",
 		},
 	})
 }
@@ -166,25 +183,26 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 func TestNoTickPassesUnlessItsRuleSaysSo(t *testing.T) {
 	missing := func(log, rule string) string {
 		return but(log, "23 120050 s2 put /schedules/S next=180;running=120/1/12;60/1/11/SUCCEEDED 3",
-			"23 140050 s2 put /schedules/S next=180;"+rule+"60/1/11/SUCCEEDED;120/1/MISSED 3",
+			"23 140050 s2 put /schedules/S next=180;"+rule+"60/1/11/SUCCEEDED;120/1/MISSED@140040 3", "23 120040", "23 140040",
 			"24 120550 s9 put /schedules/S next=180;60/1/11/SUCCEEDED;120/1/12/FAILED 4\n", "\n", "25 120560", "25 140560")
 	}
 	first, _, _ := strings.Cut(ticked, "120100 2/1")
 	passed := first + "140800 2/1 ended Canceled\n150000 c quiet"
 	judgeSchedules(t, []story{
 		{name: "later than it may be", seen: passed, logged: missing(tickedLog, "")},
-		{name: "though it catches up", seen: passed, logged: missing(tickedLog, "once;"), want: "was noted as missed 20.05s after its time"},
+		{name: "though it catches up", seen: passed, logged: missing(tickedLog, "once;"), want: "was noted as missed 20.04s after its time"},
 		{
-			name: "in time", seen: passed, logged: but(missing(tickedLog, ""), "23 140050", "23 125050"),
-			want: "was noted as missed 5.05s after its time",
+			name: "in time", seen: passed,
+			logged: but(missing(tickedLog, ""), "23 140050", "23 125050", "23 140040", "23 125040", "@140040", "@125040"),
+			want:   "was noted as missed 5.04s after its time",
 		},
 		{
-			name: "not noted", seen: passed, logged: but(missing(tickedLog, ""), ";120/1/MISSED", ""),
+			name: "not noted", seen: passed, logged: but(missing(tickedLog, ""), ";120/1/MISSED@140040", ""),
 			want: "went on by 1 ticks, of which 0 have begun or are noted as missed",
 		},
 		{
 			name: "never looked at", seen: passed,
-			logged: but(missing(tickedLog, ""), "23 140050 s2 put /schedules/S next=180;60/1/11/SUCCEEDED;120/1/MISSED 3\n", "\n"),
+			logged: but(missing(tickedLog, ""), "23 140050 s2 put /schedules/S next=180;60/1/11/SUCCEEDED;120/1/MISSED@140040 3\n", "\n"),
 			want:   "a worker waited for",
 		},
 	})
@@ -192,9 +210,10 @@ func TestNoTickPassesUnlessItsRuleSaysSo(t *testing.T) {
 
 func TestEachRunBeginsOnceThatWasAskedFor(t *testing.T) {
 	seen := "20000 3/1 requesting a\n20100 3/1 ended OK\n" + but(ticked, "60100 1/1 begun 11 60 1", "60100 1/1 begun 11 20 1 a")
-	logged := but(tickedLog, "next=120;running=60/1/11", "next=60;running=20+a/1/11", "next=120;60/1/11/SUCCEEDED", "next=60;20+a/1/11/SUCCEEDED",
-		"next=180;running=120/1/12;60/1/11/SUCCEEDED", "next=180;running=120/1/12;60/1/MISSED;20+a/1/11/SUCCEEDED",
-		"next=180;60/1/11/SUCCEEDED;120", "next=180;60/1/MISSED;20+a/1/11/SUCCEEDED;120")
+	logged := but(tickedLog, "next=120;running=60/1/11", "next=60;running=20+a/1/11@60040",
+		"next=120;60/1/11/SUCCEEDED", "next=60;20+a/1/11/SUCCEEDED",
+		"next=180;running=120/1/12;60/1/11/SUCCEEDED", "next=180;running=120/1/12;60/1/MISSED@120040;20+a/1/11/SUCCEEDED",
+		"next=180;60/1/11/SUCCEEDED;120", "next=180;60/1/MISSED@120040;20+a/1/11/SUCCEEDED;120")
 	judgeSchedules(t, []story{
 		{name: "as promised", seen: seen, logged: logged},
 		{

@@ -36,6 +36,8 @@ type Options struct {
 	TLS *TLS
 	// ClientPorts are the ports of ClientAddresses on 127.0.0.1. The default, also for an entry of 0, is the system's choice.
 	ClientPorts []int
+	// Clocks is how far the wall clock of each server is ahead; none for the machine's. It takes libfaketime.
+	Clocks []time.Duration
 	// Config is lines added to each server's zoo.cfg.
 	Config []string
 	// JVM is flags added to those of each server's Java virtual machine.

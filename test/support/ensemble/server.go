@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 	"github.com/sidekeeper/sidekeeper/test/support/process"
@@ -138,6 +140,10 @@ func (s *Server) start() error {
 	}
 	command := exec.Command(s.ensemble.java, s.ensemble.options.flags(s, s.ensemble.classPath)...)
 	command.Dir = s.directory
+	if command.Env, err = s.clock(); err != nil {
+		log.Close()
+		return err
+	}
 	command.Stdout = s.output(log)
 	command.Stderr = command.Stdout
 	s.mutex.Lock()
@@ -145,6 +151,28 @@ func (s *Server) start() error {
 	s.process, err = s.ensemble.nursery.Start(command, log)
 	s.frozen = false
 	return err
+}
+
+// clock is the environment in which the server finds its wall clock ahead; nil for the machine's. Timers go by another clock.
+func (s *Server) clock() ([]string, error) {
+	if s.Ahead() == 0 {
+		return nil, nil
+	}
+	libraries, err := filepath.Glob("/usr/lib*/*/faketime/libfaketimeMT.so.1")
+	if err != nil || len(libraries) == 0 {
+		return nil, errors.New("a server whose clock is wrong takes libfaketime: install faketime")
+	}
+	ahead := fmt.Sprintf("FAKETIME=%+d", int(s.Ahead().Seconds()))
+	timers := []string{"FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_FORCE_MONOTONIC_FIX=0"} // or Java's waits end at once
+	return append(os.Environ(), append(timers, "LD_PRELOAD="+libraries[0], ahead)...), nil
+}
+
+// Ahead is how far the server's wall clock is ahead of the machine's.
+func (s *Server) Ahead() time.Duration {
+	if clocks := s.ensemble.options.Clocks; len(clocks) >= s.id {
+		return clocks[s.id-1]
+	}
+	return 0
 }
 
 func (s *Server) configure() error {
