@@ -114,6 +114,10 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 		{name: "by the histories alone", seen: ticked},
 		{name: "again after a loss", seen: but(ticked, again...), logged: but(tickedLog, lostLog...)},
 		{
+			name: "again by the clock of a leader that is late", seen: but(ticked, again...),
+			logged: but(but(tickedLog, lostLog...), "23 60590", "23 59000", "running=60/2/12", "running=60/2/12@59000"),
+		},
+		{
 			name: "before its time", seen: ticked,
 			logged: but(tickedLog, "19 60040", "19 59040", "running=60/1/11", "running=60/1/11@59040"), want: "began 960ms before its time",
 		},
