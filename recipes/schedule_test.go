@@ -453,7 +453,8 @@ func TestAScheduleKeepsSoManyOutcomesAndItsRoom(t *testing.T) {
 			worker.begins()
 			data, _ := w.Read(report.Path)
 			sizes[0] = len(data.Data)
-			if _, err := report.Finish(w.living, worker.store, worker.hold.Token, recipes.Succeeded, strings.Repeat(`"`, recipes.MaxNote)); err != nil {
+			note := strings.Repeat(`"`, recipes.MaxNote)
+			if _, err := report.Finish(w.living, worker.store, worker.hold.Token, recipes.Succeeded, note); err != nil {
 				t.Fatal(err)
 			}
 			data, _ = w.Read(report.Path)
