@@ -56,6 +56,9 @@ type Schedule struct {
 	Removals  string        // the node that every removal changes
 	Tolerance time.Duration // between the ensemble's clock and that of this machine
 
+	// Showed is called with what the ensemble's clock has just shown; nil for nothing.
+	Showed func(time.Time)
+
 	// Line reads a line of a crontab in a zone: next is the first tick after a time, or zero if there is none.
 	Line func(line, zone string) (next func(after time.Time) time.Time, err error)
 }
@@ -249,6 +252,9 @@ func (s Schedule) readAt(ctx context.Context, tree Tree) (of ScheduleState, err 
 // now is the ensemble's time, later than all that was read before.
 func (s Schedule) now(ctx context.Context, store Store) (time.Time, error) {
 	at, err := Once{Clock: s.Clock}.now(ctx, store)
+	if err == nil && s.Showed != nil {
+		s.Showed(at)
+	}
 	if err == nil && wall().Sub(at).Abs() > s.Tolerance {
 		err = ErrClocksDisagree
 	}
@@ -261,10 +267,14 @@ var errAsItIs = errors.New("it is as it shall be")
 // change changes a schedule as to does, while the guards stand. It may call to again, which then finds what it has done before: what was noted
 // then is noted by this change.
 func (s Schedule) change(ctx context.Context, store Store, guards []Guard, to func(of *ScheduleState) error) (ScheduleState, error) {
-	for before := []Fire(nil); ; {
+	var unknown, before []Fire
+	for {
 		of, err := s.Get(ctx, store)
 		if err == nil {
-			err = to(&of)
+			if of.has(unknown) {
+				before = append(before, unknown...)
+			}
+			unknown, err = nil, to(&of)
 		}
 		switch {
 		case errors.Is(err, errAsItIs):
@@ -273,18 +283,27 @@ func (s Schedule) change(ctx context.Context, store Store, guards []Guard, to fu
 		case err != nil:
 			return of, err
 		}
-		of.Noted = of.noted
 		err = s.commit(ctx, Guarded(store, guards), of, Set(s.Path, of.encode(), of.node.Version))
 		if err == nil {
+			of.Noted = slices.Concat(before, of.noted)
 			return of, nil
 		}
-		if before = nil; errors.Is(err, ErrOutcomeUnknown) {
-			before = of.Noted
+		if errors.Is(err, ErrOutcomeUnknown) {
+			unknown = of.noted
 		}
 		if err := again(err); err != nil {
 			return of, err
 		}
 	}
+}
+
+// has says whether all of these stand among the outcomes.
+func (f *scheduleForm) has(fires []Fire) bool {
+	return !slices.ContainsFunc(fires, func(noted Fire) bool {
+		return !slices.ContainsFunc(f.Recent, func(of Fire) bool {
+			return of.Token == noted.Token && of.Outcome == noted.Outcome && of.Tick.Equal(noted.Tick) && of.Ended.Equal(noted.Ended)
+		})
+	})
 }
 
 // commit carries out a change, unless a schedule was removed since the state was read.

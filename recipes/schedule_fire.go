@@ -89,6 +89,7 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (Due, e
 		}
 		if of.begin(made, now) {
 			of.Place, begun = worker.Hold.place.path, of.Running
+			of.Since = orNow(of.Since, now)
 		} else {
 			pause = time.Millisecond // what was lost or missed is noted: look for what is next
 		}
@@ -98,6 +99,14 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (Due, e
 		return Due{}, err
 	}
 	return Due{Begun: begun, Pause: pause, Noted: of.Noted}, nil
+}
+
+// orNow is since when ticks are as they are, of a record that does not say so.
+func orNow(since, now time.Time) time.Time {
+	if since.IsZero() {
+		return now
+	}
+	return since
 }
 
 // pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile, which must not make the tick too

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"time"
 )
@@ -44,22 +45,25 @@ func (s Schedule) become(ctx context.Context, store Store, of *ScheduleState, ru
 		return err
 	}
 	of.Since = now
-	due := !before.Paused && of.isDue(now)
-	if due && rule.CatchUp && !rule.Paused {
+	next, unread := s.Line(rule.Line, rule.Zone)
+	switch due := !before.Paused && of.isDue(now); {
+	case due && rule.CatchUp && !rule.Paused:
 		of.keepLast(now)
-		return nil
+	case unread == nil || rule.Paused && before.hasTicksOf(rule): // then what comes next is found when it goes on
+		if due {
+			of.missAll(now)
+		}
+		if unread == nil {
+			of.Next = next(later(now, of.Last))
+		}
+	default:
+		return unread
 	}
-	if due {
-		of.missAll(now)
+	of.next, of.unread = next, nil
+	if unread != nil {
+		of.next, of.unread = nil, fmt.Errorf("%w: %w", ErrMalformedRecord, unread)
 	}
-	next, err := s.Line(rule.Line, rule.Zone)
-	switch {
-	case err == nil:
-		of.Next = next(later(now, of.Last))
-	case rule.Paused && before.hasTicksOf(rule): // what comes next is found when it goes on
-		err = nil
-	}
-	return err
+	return nil
 }
 
 // hasTicksOf says whether another rule has the same ticks.

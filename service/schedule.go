@@ -39,6 +39,7 @@ func (s *scheduleService) schedule(of name) recipes.Schedule {
 	root := s.services.options.ScheduleRoot
 	return recipes.Schedule{
 		Path: s.directory().flat(of), Clock: root + "/=clock", Removals: root + "/=removals", Tolerance: s.services.options.ClockTolerance,
+		Showed: s.services.schedules.showed,
 		Line: func(text, zone string) (func(time.Time) time.Time, error) {
 			line, err := cron.Parse(text, zone)
 			return line.Next, err

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,7 @@ type scheduleBook struct {
 
 	mu    sync.Mutex
 	known map[string]*bookedSchedule
+	ahead time.Duration // of the ensemble's clock, as it was shown last
 }
 
 type bookedSchedule struct {
@@ -66,6 +68,9 @@ func (b *scheduleBook) note(called string, of recipes.Schedule, found recipes.Sc
 		b.known[called] = booked
 	}
 	booked.read, booked.overdue, booked.state = time.Now(), found.OverdueFrom(), scheduleOnTime
+	if !booked.overdue.IsZero() {
+		booked.overdue = booked.overdue.Add(-b.ahead)
+	}
 	switch {
 	case found.Paused:
 		booked.state = schedulePaused
@@ -119,17 +124,35 @@ func (b *scheduleBook) unread(called string) {
 	}
 }
 
-// due are some schedules that are to be read again.
-func (b *scheduleBook) due() map[string]recipes.Schedule {
+// due are some schedules that are to be read again, those first that have waited for longest.
+func (b *scheduleBook) due() []bookedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	due := map[string]recipes.Schedule{}
+	names, now := []string{}, time.Now()
 	for called, booked := range b.known {
-		if !time.Now().Before(booked.next) && len(due) < mostSchedulesRead {
-			due[called] = booked.of
+		if !now.Before(booked.next) {
+			names = append(names, called)
 		}
 	}
+	slices.SortFunc(names, func(a, c string) int { return b.known[a].next.Compare(b.known[c].next) })
+	var due []bookedName
+	for _, called := range names[:min(len(names), mostSchedulesRead)] {
+		due = append(due, bookedName{called, b.known[called].of})
+	}
 	return due
+}
+
+// A bookedName is a schedule that is to be read.
+type bookedName struct {
+	called string
+	of     recipes.Schedule
+}
+
+// showed notes what the ensemble's clock has shown.
+func (b *scheduleBook) showed(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ahead = time.Until(at)
 }
 
 // look reads what is due, unless another look does.
@@ -140,15 +163,15 @@ func (b *scheduleBook) look(ctx context.Context, tree recipes.Tree) {
 	defer b.looking.Unlock()
 	ctx, stop := context.WithTimeout(ctx, scheduleLook)
 	defer stop()
-	for called, of := range b.due() {
-		found, err := of.Read(ctx, tree)
+	for _, one := range b.due() {
+		found, err := one.of.Read(ctx, tree)
 		switch {
 		case err == nil:
-			b.note(called, of, found)
+			b.note(one.called, one.of, found)
 		case errors.Is(err, recipes.ErrNoSchedule):
-			b.forget(called)
+			b.forget(one.called)
 		case errors.Is(err, recipes.ErrMalformedRecord), errors.Is(err, recipes.ErrDenied):
-			b.unread(called)
+			b.unread(one.called)
 		default: // there is no contact, or no more time
 			return
 		}

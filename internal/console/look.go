@@ -98,7 +98,7 @@ func lookAt(ctx context.Context, locks lockv1.LockServiceClient) (*look, error) 
 		}
 		explanation, err := locks.Explain(ctx, &lockv1.ExplainRequest{Name: lock.GetName()})
 		if ctx.Err() != nil || slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err)) {
-			return nil, err // none of the others is known, either
+			return nil, cmp.Or(err, ctx.Err()) // none of the others is known, either
 		}
 		if err != nil {
 			l.Refused, l.Why = l.Refused+1, cmp.Or(l.Why, status.Convert(err).Message())

@@ -102,7 +102,7 @@ func TestWorkThatLosesItsLockIsLostAndHasNotFailed(t *testing.T) {
 	client := sidecar.Client()
 	options := sidekeeper.OnceOptions{PerName: true, SkipLost: true}
 	done, err := client.Once(t.Context(), "nightly", "k", options, func(ctx context.Context, _ *sidekeeper.Attempt) error {
-		if err := sidecar.ExpireLock(ctx, "nightly"); err != nil {
+		if err := sidecar.ExpireLock(t.Context(), "nightly"); err != nil {
 			t.Error(err)
 		}
 		<-ctx.Done()

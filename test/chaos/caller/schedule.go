@@ -93,6 +93,9 @@ func (c *caller) request(schedules schedulev1.ScheduleServiceClient, rule *sched
 	return err == nil
 }
 
+// said is what a schedule's node calls an outcome.
+var said = map[sidekeeper.Outcome]string{sidekeeper.Succeeded: "SUCCEEDED", sidekeeper.Failed: "FAILED"}
+
 // workOnce waits for a tick, works on it and says how that went. It says whether there was one.
 func (c *caller) workOnce(ctx context.Context, schedule string) bool {
 	op := c.begin(history.Event{Kind: history.Working, Schedule: schedule, Resumes: c.order.Resumes})
@@ -123,7 +126,7 @@ func (c *caller) workOnce(ctx context.Context, schedule string) bool {
 	if c.dice.IntN(4) == 0 {
 		outcome = sidekeeper.Failed
 	}
-	c.note(op, history.Event{Kind: history.Finishing})
+	c.note(op, history.Event{Kind: history.Finishing, Reason: said[outcome]})
 	h.end(func(ctx context.Context) error { // also if it was lost: by then its caller may not know
 		err := tick.Finish(ctx, outcome, "")
 		finished := ending(err)

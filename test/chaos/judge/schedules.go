@@ -34,7 +34,13 @@ type scheduleState struct {
 	SkipLost    bool          `json:"skip_lost"`
 	Next        time.Time     `json:"next"`
 	Running     *fire         `json:"running"`
+	Runs        []acceptedRun `json:"runs"`
 	Recent      []fire        `json:"recent"`
+}
+
+// An acceptedRun is a run that waits.
+type acceptedRun struct {
+	ID string `json:"id"`
 }
 
 // A fire is an attempt at a tick or a run, or ticks that were missed, as a schedule's node holds it.
@@ -185,6 +191,9 @@ func (t *timetable) readLog() {
 // step looks at one change.
 func (t *timetable) step(before, now scheduleState, at txnlog.Stamp) {
 	passed := 0
+	if was := before.Running; was != nil && (now.Running == nil || now.Running.Token != was.Token) {
+		t.checkEnd(*was, now, at)
+	}
 	t.checkOutcomes(now, at)
 	if now.Running != nil && (before.Running == nil || before.Running.Token != now.Running.Token) {
 		t.checkBegin(now, at)
@@ -204,6 +213,21 @@ func (t *timetable) step(before, now scheduleState, at txnlog.Stamp) {
 	}
 }
 
+// checkEnd demands that what runs no more has an outcome, and that a lost attempt is followed by another unless the rule says otherwise.
+func (t *timetable) checkEnd(was fire, now scheduleState, at txnlog.Stamp) {
+	i := slices.IndexFunc(now.Recent, func(f fire) bool { return f.Token == was.Token })
+	if i < 0 {
+		t.accusef("%s runs no more from zxid %#x on, and has no outcome", was, at.Zxid)
+		return
+	}
+	over := now.Recent[i]
+	late := was.Run == "" && !now.CatchUp && over.Ended.Sub(was.Tick) > now.StartWithin
+	repeated := now.Running != nil && now.Running.is(was) && now.Running.Attempt == was.Attempt+1
+	if over.Outcome == lostOutcome && !repeated && !now.SkipLost && was.Attempt < mostAttempts && !late {
+		t.accusef("%s was lost, and zxid %#x begins no other attempt at it", was, at.Zxid)
+	}
+}
+
 // checkOutcomes looks at outcomes that were recorded for the first time, or instead of a loss.
 func (t *timetable) checkOutcomes(now scheduleState, at txnlog.Stamp) {
 	for _, b := range t.begun {
@@ -213,6 +237,8 @@ func (t *timetable) checkOutcomes(now scheduleState, at txnlog.Stamp) {
 			continue
 		case b.over.Happened() && b.Outcome != lostOutcome:
 			t.accusef("%s was %s at zxid %#x, and %s before", b, now.Recent[i].Outcome, at.Zxid, b.Outcome)
+		case b.over.Happened() && slices.ContainsFunc(t.begun, func(other *beginning) bool { return other.is(b.fire) && other.Attempt > b.Attempt }):
+			t.accusef("%s was %s at zxid %#x, when another attempt had followed it", b, now.Recent[i].Outcome, at.Zxid)
 		}
 		b.Outcome, b.last = now.Recent[i].Outcome, at
 		if !b.over.Happened() {
@@ -224,10 +250,19 @@ func (t *timetable) checkOutcomes(now scheduleState, at txnlog.Stamp) {
 			}
 			continue
 		}
-		if a := t.workWith(b.Token); a == nil || a.first(history.Finishing) == nil || a.first(history.Finishing).At > t.clocks.latest(at) {
+		if !t.hasSaid(t.workWith(b.Token), b.Outcome, at) {
 			t.accusef("%s was %s at zxid %#x, and its caller had not said so", b, b.Outcome, at.Zxid)
 		}
 	}
+}
+
+// hasSaid says whether a caller had begun to say by then that this is what became of its attempt.
+func (t *timetable) hasSaid(a *attempt, outcome string, at txnlog.Stamp) bool {
+	if a == nil {
+		return false
+	}
+	finishing := a.first(history.Finishing)
+	return finishing != nil && finishing.At <= t.clocks.latest(at) && finishing.Reason == outcome
 }
 
 func (t *timetable) workWith(token int64) *attempt {
@@ -259,11 +294,12 @@ func (t *timetable) checkBegin(now scheduleState, at txnlog.Stamp) {
 	if made.Attempt > 1 {
 		t.verdict.Repeated++
 		t.checkRepeated(now, at)
+		t.checkLate(made, t.clocks.latest(p.head), at)
 		return
 	}
 	if made.Run == "" {
 		t.verdict.Ticks++
-		t.checkLate(made, p, at)
+		t.checkLate(made, max(t.due(made.Tick, at.Zxid), t.clocks.latest(p.head)), at)
 	} else {
 		t.verdict.Runs++
 		if o := t.asked[made.Run]; o == nil || o.At > t.clocks.latest(at) {
@@ -296,16 +332,26 @@ func (t *timetable) checkRepeated(now scheduleState, at txnlog.Stamp) {
 }
 
 // checkLate demands that the worker begins what is due once it is its turn.
-func (t *timetable) checkLate(made fire, p *place, at txnlog.Stamp) {
-	due := max(t.due(made.Tick, at.Zxid), t.clocks.latest(p.head))
-	if len(t.begun) > 0 {
-		if last := t.begun[len(t.begun)-1]; last.over.Happened() {
-			due = max(due, t.clocks.latest(last.over))
-		}
-	}
+func (t *timetable) checkLate(made fire, due history.Instant, at txnlog.Stamp) {
+	due = max(due, t.free())
 	if late := t.clocks.earliest(at).Since(t.deadline(due, t.settings.Patience)); late > 0 {
 		t.accusef("%s began %v after its worker could have begun it", made, t.clocks.earliest(at).Since(due))
 	}
+}
+
+// free is when the last attempt was certainly over: its outcome was recorded, or its place was gone.
+func (t *timetable) free() history.Instant {
+	if len(t.begun) == 0 {
+		return 0
+	}
+	last := t.begun[len(t.begun)-1]
+	if p := placeOf(last.Token, t.places); p != nil && p.Gone.Happened() && (!last.over.Happened() || last.Outcome == lostOutcome) {
+		return t.clocks.latest(p.Gone)
+	}
+	if !last.over.Happened() {
+		return t.quiet
+	}
+	return t.clocks.latest(last.over)
 }
 
 // due is when a tick was certainly due by the clock of the leader of a transaction, which may have become so since it leads.
@@ -359,14 +405,22 @@ func (t *timetable) checkWork(a *attempt) {
 	}
 }
 
-// checkDue demands that no worker has waited beside the tick that is next at the end, when it was due.
+// checkDue demands that at the end no worker has waited beside what was due: the tick that is next, a run, or a lost attempt, which is noted.
+// Each run that was accepted waits, or has begun.
 func (t *timetable) checkDue() {
-	if t.node == nil || t.state.Running != nil || !t.recovered() {
+	if t.node == nil || !t.recovered() {
 		return
 	}
-	due := t.due(t.state.Next, t.log.Transactions[len(t.log.Transactions)-1].Zxid)
-	if len(t.begun) > 0 {
-		due = max(due, t.clocks.latest(t.begun[len(t.begun)-1].over))
+	for _, id := range slices.Sorted(maps.Keys(t.asked)) {
+		ended := t.asked[id].first(history.Ended)
+		goesOn := slices.Contains(t.state.Runs, acceptedRun{id}) || slices.ContainsFunc(t.begun, func(b *beginning) bool { return b.Run == id })
+		if ended != nil && ended.Code == "OK" && !goesOn {
+			t.accusef("run %s was accepted, and neither waits nor has begun", id)
+		}
+	}
+	due := t.free()
+	if t.state.Running == nil && len(t.state.Runs) == 0 {
+		due = max(due, t.due(t.state.Next, t.log.Transactions[len(t.log.Transactions)-1].Zxid))
 	}
 	for _, p := range t.places {
 		if !p.owned() {
@@ -377,7 +431,7 @@ func (t *timetable) checkDue() {
 			until = t.clocks.earliest(p.Gone)
 		}
 		if until > t.deadline(since, t.settings.Patience) {
-			t.accusef("a worker waited for %v beside the tick of %s", until.Since(since), t.state.Next.UTC().Format(time.TimeOnly))
+			t.accusef("a worker waited for %v beside what was due; the next tick is %s", until.Since(since), t.state.Next.UTC().Format(time.TimeOnly))
 		}
 	}
 }

@@ -17,12 +17,12 @@ const (
 		12 2/1 working
 		60100 1/1 begun 11 60 1
 		60100 1/1 believed 60100 60400
-		60500 1/1 finishing
+		60500 1/1 finishing SUCCEEDED
 		60600 1/1 finished ok
 		60610 1/1 ended OK
 		120100 2/1 begun 12 120 1
 		120100 2/1 believed 120100 120400
-		120500 2/1 finishing
+		120500 2/1 finishing FAILED
 		120600 2/1 finished ok
 		120610 2/1 ended OK
 		150000 c quiet`
@@ -98,11 +98,11 @@ func fireOf(text string) fire {
 }
 
 func TestEachTickBeginsOnceAndInTime(t *testing.T) {
-	lost := []string{"60500 1/1 finishing\n\t\t60600 1/1 finished ok\n\t\t60610 1/1 ended OK", "60410 1/1 ended Aborted LEASE_LOST"}
+	lost := []string{"60500 1/1 finishing SUCCEEDED\n\t\t60600 1/1 finished ok\n\t\t60610 1/1 ended OK", "60410 1/1 ended Aborted LEASE_LOST"}
 	lostLog := []string{
 		"21 60550 s9 put /schedules/S next=120;60/1/11/SUCCEEDED 2\n\t\t22 60560 s1 gone 1/1 S", "21 60560 s1 expire",
 		"next=180;running=120/1/12;60/1/11/SUCCEEDED", "next=120;running=60/2/12;60/1/11/LOST", "23 120050", "23 60600", "23 120040", "23 60590",
-		"next=180;60/1/11/SUCCEEDED;120/1/12/FAILED 4", "next=120;60/1/11/LOST;60/2/12/SUCCEEDED 4",
+		"next=180;60/1/11/SUCCEEDED;120/1/12/FAILED 4", "next=120;60/1/11/LOST;60/2/12/FAILED 4",
 		"24 120550", "24 60900", "25 120560", "25 60910",
 	}
 	again := append([]string{
@@ -116,6 +116,10 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 		{
 			name: "again by the clock of a leader that is late", seen: but(ticked, again...),
 			logged: but(but(tickedLog, lostLog...), "23 60590", "23 59000", "running=60/2/12", "running=60/2/12@59000"),
+		},
+		{
+			name: "another outcome than its caller says", seen: but(ticked, "finishing SUCCEEDED", "finishing FAILED"), logged: tickedLog,
+			want: "its caller had not said so",
 		},
 		{
 			name: "before its time", seen: ticked,
@@ -184,6 +188,30 @@ func TestEachTickBeginsOnceAndInTime(t *testing.T) {
 	})
 }
 
+func TestAnAttemptThatRunsNoMoreHasAnOutcomeAndALostOneIsRepeated(t *testing.T) {
+	seen, _, _ := strings.Cut(ticked, "60500 1/1 finishing")
+	seen += "60410 1/1 ended Aborted LEASE_LOST\n60650 2/1 ended Canceled\n62000 c quiet"
+	before, _, _ := strings.Cut(tickedLog, "21 60550")
+	before += "21 60560 s1 expire\n22 60590 s2 put /schedules/=clock - 2\n"
+	judgeSchedules(t, []story{
+		{
+			name: "not repeated", seen: seen, logged: before + "23 60600 s2 put /schedules/S next=120;60/1/11/LOST 3\n24 60700 s2 gone 2/1 S",
+			want: "was lost, and zxid 0x17 begins no other attempt at it",
+		},
+		{
+			name: "as its rule says", seen: seen, logged: before + "23 60600 s2 put /schedules/S next=120;skip;60/1/11/LOST 3\n24 60700 s2 gone 2/1 S",
+		},
+		{
+			name: "without an outcome", seen: seen, logged: before + "23 60600 s2 put /schedules/S next=120 3\n24 60700 s2 gone 2/1 S",
+			want: "runs no more from zxid 0x17 on, and has no outcome",
+		},
+		{
+			name: "never looked at", seen: but(seen, "60650 2/1", "69000 2/1", "62000 c", "70000 c"), logged: before + "23 69010 s2 gone 2/1 S",
+			want: "a worker waited for",
+		},
+	})
+}
+
 func TestNoTickPassesUnlessItsRuleSaysSo(t *testing.T) {
 	missing := func(log, rule string) string {
 		return but(log, "23 120050 s2 put /schedules/S next=180;running=120/1/12;60/1/11/SUCCEEDED 3",
@@ -220,6 +248,10 @@ func TestEachRunBeginsOnceThatWasAskedFor(t *testing.T) {
 		"next=180;60/1/11/SUCCEEDED;120", "next=180;60/1/MISSED@120040;20+a/1/11/SUCCEEDED;120")
 	judgeSchedules(t, []story{
 		{name: "as promised", seen: seen, logged: logged},
+		{
+			name: "that is forgotten", seen: seen + "\n130000 3/2 requesting b\n130100 3/2 ended OK", logged: logged,
+			want: "run b was accepted, and neither waits nor has begun",
+		},
 		{
 			name: "that no caller asked for", seen: strings.ReplaceAll(seen, "requesting a", "requesting b"), logged: logged,
 			want: "no caller had asked for it",

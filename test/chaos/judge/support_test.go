@@ -245,7 +245,7 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 		e.Token, e.Tick, e.Count, e.Run = number(w[0]), tickAt(w[1]).Tick, number(w[2]), w[3]
 	},
 	history.Entered:   func(e *history.Event, w []string) { e.Round = number(w[0]) },
-	history.Finishing: func(*history.Event, []string) {},
+	history.Finishing: func(e *history.Event, w []string) { e.Reason = w[0] },
 	history.Finished:  func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
 	history.Fault:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
 	history.Heal:      func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
