@@ -89,7 +89,7 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (Due, e
 		}
 		if of.begin(made, now) {
 			of.Place, begun = worker.Hold.place.path, of.Running
-			of.Since = orNow(of.Since, now)
+			of.Since = cmp.Or(of.Since, now) // a record of an older sidecar does not say so
 		} else {
 			pause = time.Millisecond // what was lost or missed is noted: look for what is next
 		}
@@ -99,14 +99,6 @@ func (s Schedule) Begin(ctx context.Context, store Store, worker Worker) (Due, e
 		return Due{}, err
 	}
 	return Due{Begun: begun, Pause: pause, Noted: of.Noted}, nil
-}
-
-// orNow is since when ticks are as they are, of a record that does not say so.
-func orNow(since, now time.Time) time.Time {
-	if since.IsZero() {
-		return now
-	}
-	return since
 }
 
 // pause is when to look again for the next tick, which is not due. The leader's clock may be set meanwhile, which must not make the tick too

@@ -29,6 +29,9 @@ func (s *settings) drawTicks(seed uint64, p profile) (plan, error) {
 		names = append(names, group[dice.IntN(len(group))])
 	}
 	for _, each := range nemesis.All {
+		if each.Adjust != nil { // the stage is this round's
+			continue
+		}
 		if s.nemesis == "" && slices.Contains(names, each.Name) || s.nemesis != "" && s.nemeses.MatchString(each.Name) {
 			drawn.nemeses = append(drawn.nemeses, each)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/judge"
 	"github.com/sidekeeper/sidekeeper/test/chaos/txnlog"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 // hygiene is the conductor's own checker: processes that fail, and what their logs must not hold.
@@ -33,7 +34,7 @@ func (r *round) judge(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ahead, err := r.leadersAhead()
+	ahead, err := r.leadersAhead(log)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +51,8 @@ func (r *round) judge(ctx context.Context) (*result, error) {
 // leads is how a server's log says that it leads, and from which zxid on.
 var leads = regexp.MustCompile(`Have quorum of supporters,.*setting last processed zxid: 0x([0-9a-f]+)00000000`)
 
-// leadersAhead is how far the clock of each leader was ahead, by its epoch.
-func (r *round) leadersAhead() (map[int64]time.Duration, error) {
+// leadersAhead is how far the clock of each leader was ahead, by its epoch. A round in which it is not known of one proves nothing.
+func (r *round) leadersAhead(log *txnlog.Log) (map[int64]time.Duration, error) {
 	ahead := map[int64]time.Duration{}
 	for _, server := range r.stage.Ensemble.Servers() {
 		text, err := os.ReadFile(server.Log())
@@ -66,8 +67,15 @@ func (r *round) leadersAhead() (map[int64]time.Duration, error) {
 			ahead[epoch] = server.Ahead()
 		}
 	}
+	for _, transaction := range log.Transactions {
+		if _, known := ahead[transaction.Zxid>>32]; !known && slices.ContainsFunc(r.stage.Ensemble.Servers(), hasWrongClock) {
+			r.invalidatef("no server's log says that it led at zxid %#x", transaction.Zxid)
+		}
+	}
 	return ahead, nil
 }
+
+func hasWrongClock(server *ensemble.Server) bool { return server.Ahead() != 0 }
 
 func (r *round) dataDirectories() []string {
 	var directories []string
