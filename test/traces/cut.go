@@ -296,6 +296,9 @@ func (q *lockQueue) place(line Line) {
 		if line.Clock > q.alive[session] {
 			kind = "granted late"
 		}
+		if _, again := q.holds[line.Token]; again && kind == "granted" {
+			return // a schedule's worker looks again at its place, which is the first, until a tick is due
+		}
 		q.holds[line.Token], q.live[q.callers[session]] = session, true
 		q.settled[q.places[line.Place]] = true
 		q.add(kind, q.callers[session], q.places[line.Place], q.tokens[line.Token])

@@ -76,6 +76,7 @@ func told() *Recorder {
 	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"})
 	r.Change(simulation.Change{Session: 1, Zxid: 11, Made: []string{first}})
 	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11})
+	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11}) // of one who waits at the head for what is due
 	r.Step(trace.Step{Kind: trace.Held, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11, Until: 3 * time.Second})

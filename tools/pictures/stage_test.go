@@ -117,7 +117,9 @@ type tab struct {
 
 func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
-	options := append(browser(), chromedp.UserDataDir(filepath.Join(t.TempDir(), "profile")))
+	profile := filepath.Join(t.TempDir(), "profile")
+	t.Cleanup(func() { remove(t, profile) })
+	options := append(browser(), chromedp.UserDataDir(profile))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, stop := chromedp.NewExecAllocator(ctx, append(options, more...)...)
@@ -135,6 +137,19 @@ func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) *tab {
 	})
 	must(t, chromedp.Run(ctx, network.Enable(), runtime.Enable())) // it begins the browser, which lasts as long as this context
 	return made
+}
+
+// remove removes the profile of a browser that was ended. Its helper processes end a little later than it does, and write until then.
+func remove(t *testing.T, profile string) {
+	t.Helper()
+	var err error
+	for range 100 {
+		if err = os.RemoveAll(profile); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error(err)
 }
 
 func (b *tab) do(actions ...chromedp.Action) {
