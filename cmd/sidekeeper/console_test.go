@@ -56,6 +56,15 @@ func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
 			t.Errorf("%s: %d %s", body, code, answer)
 		}
 	}
+	const put = "/api/sidekeeper.schedule.v1.ScheduleService/Put"
+	for body, want := range map[string]int{
+		`{"name":"reports","cron":"@daily","paused":true}`: http.StatusForbidden, `{"name":"reports"}`: http.StatusForbidden,
+		`{"name":"reports","paused":true}`: http.StatusNotFound,
+	} {
+		if code, answer := posted(t, origin+put, token, body); code != want {
+			t.Errorf("%s: %d %s", body, code, answer)
+		}
+	}
 	for _, path := range []string{list, "/about", "/state", "/overview", "/waits", "/api/"} {
 		if code, answer := posted(t, origin+path, "not-the-token", `{}`); code != http.StatusUnauthorized {
 			t.Errorf("%s without the token: %d %s", path, code, answer)

@@ -17,6 +17,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
@@ -31,6 +32,9 @@ var methods = []string{
 	sequencev1.SequenceService_List_FullMethodName, sequencev1.SequenceService_Get_FullMethodName,
 	configv1.ConfigService_List_FullMethodName, configv1.ConfigService_Get_FullMethodName,
 	leasev1.LeaseService_List_FullMethodName,
+	schedulev1.ScheduleService_List_FullMethodName, schedulev1.ScheduleService_Get_FullMethodName,
+	schedulev1.ScheduleService_History_FullMethodName, schedulev1.ScheduleService_Put_FullMethodName,
+	schedulev1.ScheduleService_Run_FullMethodName,
 }
 
 // services are those of these methods.
@@ -44,7 +48,10 @@ func services() []string {
 }
 
 // acting are the methods that change something, which takes as long as it takes.
-var acting = []string{lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName}
+var acting = []string{
+	lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName,
+	schedulev1.ScheduleService_Put_FullMethodName, schedulev1.ScheduleService_Run_FullMethodName,
+}
 
 // A connection of the page calls its methods, and ends no hold without a reason. A browser has six connections at a time: reads that wait for
 // an ensemble that is away would keep the page from what the console knows of that.
@@ -61,6 +68,9 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 	}
 	if method == lockv1.LockService_Revoke_FullMethodName && reasonOf(request) == "" {
 		return status.Error(codes.InvalidArgument, "say why: through the console, holders are asked with a reason")
+	}
+	if method == schedulev1.ScheduleService_Put_FullMethodName && !pausesAlone(request) {
+		return status.Error(codes.PermissionDenied, "the console pauses and resumes schedules, and changes nothing else of them")
 	}
 	if !slices.Contains(acting, method) {
 		bounded, cancel := context.WithTimeout(ctx, whole)
@@ -86,6 +96,17 @@ func permitted(method string) error {
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "the console does not call %s", method)
+}
+
+// pausesAlone says whether a PutRequest says nothing but whether a schedule is paused.
+func pausesAlone(request any) bool {
+	message := request.(proto.Message).ProtoReflect()
+	alone := message.Has(message.Descriptor().Fields().ByName("paused"))
+	message.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		alone = alone && (field.Name() == "name" || field.Name() == "paused")
+		return alone
+	})
+	return alone
 }
 
 func reasonOf(request any) string {

@@ -117,6 +117,7 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 	must(t, client.CreateSemaphore(ctx, "pool", 3))
 	must(t, client.SetBarrier(ctx, "migration"))
 	s.put("mail", "to: me")
+	s.schedule("put", "reports", "30 2 * * *", "--time-zone", "Europe/Berlin")
 	_, err = client.Sequence("invoices").Create(ctx, 1)
 	must(t, err)
 	_, err = client.Config().Put(ctx, "shop/limit", []byte("250\n\u202e"))
@@ -132,6 +133,7 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 		{"semaphores", "pool", "of 0 of 3 permits"},
 		{"queues", "mail", ""},
 		{"barriers", "migration", ""},
+		{"schedules", "Europe/Berlin", "no outcome yet"},
 		{"sequences", "invoices", "incarnation"},
 		{"config", "shop/limit", `\u{202e}`},
 		{"leases", "worker-7", ""},

@@ -96,6 +96,12 @@ func (s *stage) put(queue, item string) {
 	must(s.t, exec.Command(program, "queue", "put", queue, item, "--address", s.callers).Run())
 }
 
+// schedule calls a command about schedules.
+func (s *stage) schedule(args ...string) {
+	s.t.Helper()
+	must(s.t, exec.Command(program, append(append([]string{"schedule"}, args...), "--address", s.callers)...).Run())
+}
+
 // wait waits for a lock for as long as the test.
 func (s *stage) wait(client *sidekeeper.Client, name, owner string) {
 	go func() { _, _ = client.Acquire(s.t.Context(), name, sidekeeper.LockOptions{Owner: owner}) }()

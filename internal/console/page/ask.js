@@ -1,4 +1,4 @@
-// The dialog before something is done to others, which takes a reason.
+// The dialog before something is done to others, which takes a reason if the sidecar does.
 const $ = (id) => document.getElementById(id);
 let asked;
 
@@ -9,10 +9,12 @@ export function ask(what) {
   $("ask-text").textContent = what.text;
   $("ask-yes").textContent = what.yes;
   $("ask-grace-label").hidden = !what.withGrace;
+  $("ask-reason-label").hidden = what.withoutReason ?? false;
+  $("ask-reason").required = !what.withoutReason;
   for (const field of ["ask-reason", "ask-grace"]) $(field).value = "";
   $("ask-error").textContent = "";
   $("ask").showModal();
-  $("ask-reason").focus();
+  $(what.withoutReason ? "ask-yes" : "ask-reason").focus();
 }
 
 $("ask-no").addEventListener("click", () => $("ask").close());

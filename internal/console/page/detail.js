@@ -64,7 +64,7 @@ function say(status, wrong, otherwise) {
 }
 
 function shower(kind, row, content) {
-  const shows = [kind.facts && facts(kind, content), kind.parts && parts(kind, row, content)].filter(Boolean);
+  const shows = [kind.facts && facts(kind, content), kind.actions && buttons(kind, content), kind.parts && parts(kind, row, content)].filter(Boolean);
   return (got) => shows.forEach((show) => show(got));
 }
 
@@ -75,6 +75,23 @@ function facts(kind, content) {
   return (got) => {
     list.replaceChildren(...kind.facts(got).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))]));
     if (kind.text) text.textContent = kind.text(got).replace(/[^\P{C}\n\t]/gu, (c) => visible(c));
+  };
+}
+
+// buttons are what can be done now. One that stays is the same element, so that it keeps the focus.
+function buttons(kind, content) {
+  const shown = element("div", { class: "buttons" });
+  let titles = "";
+  let now = [];
+  content.append(shown);
+  return (got) => {
+    now = kind.actions(got);
+    const wanted = now.map((one) => one.title).join();
+    if (wanted === titles) return;
+    titles = wanted;
+    const before = new Map([...shown.children].map((one) => [one.textContent, one]));
+    shown.replaceChildren(...now.map(({ title }) => before.get(title)
+      ?? element("button", { type: "button", onclick: () => now.find((one) => one.title === title)?.act() }, title)));
   };
 }
 

@@ -3,6 +3,7 @@ import { at } from "./address.js";
 import { call, listed } from "./api.js";
 import { leaseOf, lookInto, wordsAt } from "./known.js";
 import { leases } from "./leases.js";
+import { schedules } from "./schedules.js";
 import { age, pairs, several, stamped, visible, who } from "./words.js";
 
 const lock = "sidekeeper.lock.v1.LockService";
@@ -130,6 +131,7 @@ export const kinds = [
     list: (tell) => listed(`${barrier}/List`, {}, "barriers", tell),
     columns: [name, { title: "kind", className: "state", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
+  schedules,
   {
     id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To make one: sidekeeper seq create invoices",
     list: (tell) => listed(`${sequence}/List`, {}, "sequences", tell),
