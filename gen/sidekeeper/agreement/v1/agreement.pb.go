@@ -86,10 +86,10 @@ type BeginRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The participants: 1 to 32 distinct names, each one segment by the rule of names, of at most 4,096 bytes in all.
 	Participants []string `protobuf:"bytes,2,rep,name=participants,proto3" json:"participants,omitempty"`
-	// Required. The time until the deadline: from 1 ms to 1 hour. It counts by the clock of the ensemble's leader and is compared with those of
-	// sidecars: if they differ, it passes sooner or later by that.
+	// Required. The time until the deadline: from 1 ms to 1 hour. The deadline is set by the clock of the ensemble's leader and compared
+	// with the sidecars' clocks. If these differ, it passes earlier or later by the difference.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// Optional. For the participants: at most 4,096 bytes. Omitted, empty.
+	// Optional. What the participants should know: at most 4,096 bytes. Omitted, empty.
 	Value         []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,34 +33,37 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
-// the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
-// aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
-// stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
-// passed, or somebody asked for it.
+// AgreementService has participants agree whether all of them do something or none does: two-phase commit. A caller begins an agreement
+// with the participants' names and a deadline, and tells the participants its id. Each participant prepares. Then it votes for COMMIT
+// with Vote, or has the agreement aborted with Abort.
 //
-// No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
-// a vote has gone which it had seen, and else at the deadline. A participant that does not know how
-// an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
+// The decision is made once and never changes. It is COMMIT only if every participant voted for it, and all votes stood in the very
+// transaction that decided. It is ABORT if, before that, a vote goes with its stream or lease, or a participant votes twice. It is ABORT,
+// too, if the deadline passes or a caller asks for ABORT before that.
 //
-// Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
-// one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
-// forgets them, or spreads them over names.
+// No coordinator is needed after Begin. Every open Vote and Await has COMMIT decided as soon as all votes stand. It has ABORT decided as
+// soon as a vote that it had seen has gone, and otherwise at the deadline. A participant that was frozen or restarted may not know the
+// decision, and asks with Await. Until it knows, it must neither commit nor abort what it has prepared.
+//
+// Names follow the rule of the lock service's names. A decision is kept until Forget. Without Forget, it is kept for at least an hour
+// after the deadline. One name has room for some 256 agreements: when it is full, Begin removes the oldest of those whose hour is over. A
+// caller that begins more in an hour should forget them, or spread them over several names.
 type AgreementServiceClient interface {
-	// Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
-	// Not idempotent.
+	// Begin begins an agreement and returns its id, which is never used again. The caller is a participant only if it is named. It need not
+	// stay. Not idempotent.
 	//
-	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and none has passed its hour: forget some.
 	//	RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, nobody votes in it; begin another one.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, no participant votes in it; begin another one.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Begin(ctx context.Context, in *BeginRequest, opts ...grpc.CallOption) (*BeginResponse, error)
-	// Vote votes for COMMIT. It sends `voted` once and `decided` when there is a decision, and then ends; meanwhile it sends `suspended` and `resumed`.
-	// The vote goes when the stream ends, however it ends: ABORT, unless COMMIT was decided until then. So if the stream ends without `decided`,
-	// the decision may be either: ask with Await. Each participant votes once: another Vote in its name is ABORT, also when the first has ended, unless
-	// the agreement is decided. Prepare before the call, so that both decisions can be carried out. Not idempotent.
+	// Vote votes for COMMIT. Prepare before the call, so that both decisions can be carried out. The stream sends `voted` once, and
+	// `decided` when there is a decision. Then it ends. Meanwhile it sends `suspended` and `resumed`. The vote goes when the stream ends,
+	// however it ends. Then the decision is ABORT, unless COMMIT was decided before. So if the stream ends without `decided`, the decision
+	// may be either: ask with Await. Each participant votes once: a second Vote in its name decides ABORT, even after the first has ended.
+	// Exception: a decision that was made before does not change. Not idempotent.
 	//
 	// Set no deadline: it ends the vote as well.
 	//
@@ -79,8 +82,8 @@ type AgreementServiceClient interface {
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
 	Vote(ctx context.Context, in *VoteRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[VoteResponse], error)
-	// Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Whoever may name the agreement may abort
-	// it. Idempotent.
+	// Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Any caller that can name the
+	// agreement may abort it. Idempotent.
 	//
 	//	NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -88,8 +91,8 @@ type AgreementServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Abort(ctx context.Context, in *AbortRequest, opts ...grpc.CallOption) (*AbortResponse, error)
-	// Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
-	// no longer than that. Nothing is held, and no lease is needed. Idempotent.
+	// Await sends the decision as soon as there is one, and then ends. If the ensemble answers, that is soon after the agreement's deadline
+	// at the latest. Set a deadline on the call to wait no longer than that. Nothing is held, and no lease is needed. Idempotent.
 	//
 	// The stream ends with
 	//
@@ -101,14 +104,15 @@ type AgreementServiceClient interface {
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AwaitResponse], error)
-	// Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
-	// Idempotent.
+	// Get returns the agreements of a name that are kept, the oldest first. Get makes no decision: an agreement whose deadline has passed
+	// may still be undecided. Idempotent.
 	//
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
+	// Forget removes a decided agreement for good. Call it when every participant knows the decision. Idempotent: it is OK if there is
+	// none.
 	//
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -208,34 +212,37 @@ func (c *agreementServiceClient) Forget(ctx context.Context, in *ForgetRequest, 
 // All implementations must embed UnimplementedAgreementServiceServer
 // for forward compatibility.
 //
-// AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
-// the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
-// aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
-// stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
-// passed, or somebody asked for it.
+// AgreementService has participants agree whether all of them do something or none does: two-phase commit. A caller begins an agreement
+// with the participants' names and a deadline, and tells the participants its id. Each participant prepares. Then it votes for COMMIT
+// with Vote, or has the agreement aborted with Abort.
 //
-// No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
-// a vote has gone which it had seen, and else at the deadline. A participant that does not know how
-// an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
+// The decision is made once and never changes. It is COMMIT only if every participant voted for it, and all votes stood in the very
+// transaction that decided. It is ABORT if, before that, a vote goes with its stream or lease, or a participant votes twice. It is ABORT,
+// too, if the deadline passes or a caller asks for ABORT before that.
 //
-// Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
-// one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
-// forgets them, or spreads them over names.
+// No coordinator is needed after Begin. Every open Vote and Await has COMMIT decided as soon as all votes stand. It has ABORT decided as
+// soon as a vote that it had seen has gone, and otherwise at the deadline. A participant that was frozen or restarted may not know the
+// decision, and asks with Await. Until it knows, it must neither commit nor abort what it has prepared.
+//
+// Names follow the rule of the lock service's names. A decision is kept until Forget. Without Forget, it is kept for at least an hour
+// after the deadline. One name has room for some 256 agreements: when it is full, Begin removes the oldest of those whose hour is over. A
+// caller that begins more in an hour should forget them, or spread them over several names.
 type AgreementServiceServer interface {
-	// Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
-	// Not idempotent.
+	// Begin begins an agreement and returns its id, which is never used again. The caller is a participant only if it is named. It need not
+	// stay. Not idempotent.
 	//
-	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and none has passed its hour: forget some.
 	//	RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, nobody votes in it; begin another one.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, no participant votes in it; begin another one.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Begin(context.Context, *BeginRequest) (*BeginResponse, error)
-	// Vote votes for COMMIT. It sends `voted` once and `decided` when there is a decision, and then ends; meanwhile it sends `suspended` and `resumed`.
-	// The vote goes when the stream ends, however it ends: ABORT, unless COMMIT was decided until then. So if the stream ends without `decided`,
-	// the decision may be either: ask with Await. Each participant votes once: another Vote in its name is ABORT, also when the first has ended, unless
-	// the agreement is decided. Prepare before the call, so that both decisions can be carried out. Not idempotent.
+	// Vote votes for COMMIT. Prepare before the call, so that both decisions can be carried out. The stream sends `voted` once, and
+	// `decided` when there is a decision. Then it ends. Meanwhile it sends `suspended` and `resumed`. The vote goes when the stream ends,
+	// however it ends. Then the decision is ABORT, unless COMMIT was decided before. So if the stream ends without `decided`, the decision
+	// may be either: ask with Await. Each participant votes once: a second Vote in its name decides ABORT, even after the first has ended.
+	// Exception: a decision that was made before does not change. Not idempotent.
 	//
 	// Set no deadline: it ends the vote as well.
 	//
@@ -254,8 +261,8 @@ type AgreementServiceServer interface {
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
 	Vote(*VoteRequest, grpc.ServerStreamingServer[VoteResponse]) error
-	// Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Whoever may name the agreement may abort
-	// it. Idempotent.
+	// Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Any caller that can name the
+	// agreement may abort it. Idempotent.
 	//
 	//	NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -263,8 +270,8 @@ type AgreementServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Abort(context.Context, *AbortRequest) (*AbortResponse, error)
-	// Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
-	// no longer than that. Nothing is held, and no lease is needed. Idempotent.
+	// Await sends the decision as soon as there is one, and then ends. If the ensemble answers, that is soon after the agreement's deadline
+	// at the latest. Set a deadline on the call to wait no longer than that. Nothing is held, and no lease is needed. Idempotent.
 	//
 	// The stream ends with
 	//
@@ -276,14 +283,15 @@ type AgreementServiceServer interface {
 	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Await(*AwaitRequest, grpc.ServerStreamingServer[AwaitResponse]) error
-	// Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
-	// Idempotent.
+	// Get returns the agreements of a name that are kept, the oldest first. Get makes no decision: an agreement whose deadline has passed
+	// may still be undecided. Idempotent.
 	//
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
+	// Forget removes a decided agreement for good. Call it when every participant knows the decision. Idempotent: it is OK if there is
+	// none.
 	//
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/barrier/v1/barrier.proto
 
-// Distributed barriers, which hold callers back until they are removed, and double barriers, at which a number of callers begin together and
-// end together.
+// Distributed barriers and double barriers. A barrier holds callers back until it is removed. At a double barrier, a number of callers
+// begin together and end together.
 
 package barrierv1
 
@@ -589,7 +589,7 @@ type Entered struct {
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
 	// Always set. Tells this entry from all others at the barrier.
 	Token int64 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
-	// Always set. Tells those who are inside together from all who enter the barrier later: it is the same for all of them, and grows.
+	// Always set. Numbers the round: it is the same for all callers that are inside together, and larger for callers that enter later.
 	Round         int64 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

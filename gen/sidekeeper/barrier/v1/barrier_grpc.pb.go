@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: sidekeeper/barrier/v1/barrier.proto
 
-// Distributed barriers, which hold callers back until they are removed, and double barriers, at which a number of callers begin together and
-// end together.
+// Distributed barriers and double barriers. A barrier holds callers back until it is removed. At a double barrier, a number of callers
+// begin together and end together.
 
 package barrierv1
 
@@ -35,30 +35,31 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // BarrierService sets and removes barriers and waits at them, and lets callers enter and leave double barriers. A barrier is Curator's
-// DistributedBarrier and kazoo's Barrier, a double barrier is their DistributedDoubleBarrier and DoubleBarrier, so that their clients can
-// use the same.
+// DistributedBarrier and kazoo's Barrier. A double barrier is their DistributedDoubleBarrier and DoubleBarrier. So their clients can use
+// the same barriers.
 //
 // Names follow the rule of the lock service's names. Use a name either for a barrier or for a double barrier.
 type BarrierServiceClient interface {
-	// Set sets a barrier: whoever calls Wait from now on waits. It remains until Remove. Idempotent: it is OK if the barrier is set.
+	// Set sets a barrier: callers that call Wait from now on wait. The barrier remains until Remove. Idempotent: it is OK if the barrier is
+	// set.
 	//
-	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Set(ctx context.Context, in *SetRequest, opts ...grpc.CallOption) (*SetResponse, error)
-	// Remove removes a barrier: whoever waits at it goes on. Idempotent: it is OK if the barrier is not set.
+	// Remove removes a barrier: the callers that wait at it go on. Idempotent: it is OK if the barrier is not set.
 	//
-	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless somebody may have set the barrier anew.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless another caller may have set the barrier anew.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
 	// Wait waits until the barrier is not set: the stream ends with OK when there was such a moment after the call had begun. It sends one
-	// message if it has to wait. A barrier that is removed and set anew at once lets go on whoever waited. Nothing is held, and no lease is
-	// needed. Idempotent.
+	// message if it has to wait. If a caller removes a barrier and sets it anew at once, all callers that waited go on. Nothing is held,
+	// and no lease is needed. Idempotent.
 	//
 	// The stream ends with
 	//
@@ -70,9 +71,9 @@ type BarrierServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Wait(ctx context.Context, in *WaitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WaitResponse], error)
 	// Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
-	// for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
-	// nobody waits for it any more. Leave ends it together with the others. Not idempotent.
+	// then `entered` once. While the caller is inside, it sends `suspended` and `resumed`. A caller that comes while others are inside
+	// waits for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it
+	// ends. Then the others do not wait for it any more. Leave ends it together with the others. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
 	//
@@ -92,9 +93,9 @@ type BarrierServiceClient interface {
 	//	DIRECTORY_TOO_LARGE, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Enter(ctx context.Context, in *EnterRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EnterResponse], error)
-	// Leave says that the caller is done, and returns when all who entered with it have left or have lost their leases. The stream of Enter ends
-	// before that, with OK. It may take long: set a deadline to wait no longer than that, and then call it again or end the stream. Idempotent: it
-	// can be called again for ten minutes, and waits then for those who have not left yet.
+	// Leave says that the caller is done. It returns when all callers that entered with it have left or have lost their leases. The stream
+	// of Enter ends before that, with OK. Leave may take long. Set a deadline to wait no longer than that, and then call it again or end
+	// the stream. Idempotent: for ten minutes it can be called again, and waits for the callers that have not left yet.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the entry had already ended, for this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such entry of this caller.
@@ -203,30 +204,31 @@ func (c *barrierServiceClient) List(ctx context.Context, in *ListRequest, opts .
 // for forward compatibility.
 //
 // BarrierService sets and removes barriers and waits at them, and lets callers enter and leave double barriers. A barrier is Curator's
-// DistributedBarrier and kazoo's Barrier, a double barrier is their DistributedDoubleBarrier and DoubleBarrier, so that their clients can
-// use the same.
+// DistributedBarrier and kazoo's Barrier. A double barrier is their DistributedDoubleBarrier and DoubleBarrier. So their clients can use
+// the same barriers.
 //
 // Names follow the rule of the lock service's names. Use a name either for a barrier or for a double barrier.
 type BarrierServiceServer interface {
-	// Set sets a barrier: whoever calls Wait from now on waits. It remains until Remove. Idempotent: it is OK if the barrier is set.
+	// Set sets a barrier: callers that call Wait from now on wait. The barrier remains until Remove. Idempotent: it is OK if the barrier is
+	// set.
 	//
-	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Set(context.Context, *SetRequest) (*SetResponse, error)
-	// Remove removes a barrier: whoever waits at it goes on. Idempotent: it is OK if the barrier is not set.
+	// Remove removes a barrier: the callers that wait at it go on. Idempotent: it is OK if the barrier is not set.
 	//
-	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless somebody may have set the barrier anew.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless another caller may have set the barrier anew.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
 	// Wait waits until the barrier is not set: the stream ends with OK when there was such a moment after the call had begun. It sends one
-	// message if it has to wait. A barrier that is removed and set anew at once lets go on whoever waited. Nothing is held, and no lease is
-	// needed. Idempotent.
+	// message if it has to wait. If a caller removes a barrier and sets it anew at once, all callers that waited go on. Nothing is held,
+	// and no lease is needed. Idempotent.
 	//
 	// The stream ends with
 	//
@@ -238,9 +240,9 @@ type BarrierServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Wait(*WaitRequest, grpc.ServerStreamingServer[WaitResponse]) error
 	// Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
-	// for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
-	// nobody waits for it any more. Leave ends it together with the others. Not idempotent.
+	// then `entered` once. While the caller is inside, it sends `suspended` and `resumed`. A caller that comes while others are inside
+	// waits for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it
+	// ends. Then the others do not wait for it any more. Leave ends it together with the others. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
 	//
@@ -260,9 +262,9 @@ type BarrierServiceServer interface {
 	//	DIRECTORY_TOO_LARGE, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Enter(*EnterRequest, grpc.ServerStreamingServer[EnterResponse]) error
-	// Leave says that the caller is done, and returns when all who entered with it have left or have lost their leases. The stream of Enter ends
-	// before that, with OK. It may take long: set a deadline to wait no longer than that, and then call it again or end the stream. Idempotent: it
-	// can be called again for ten minutes, and waits then for those who have not left yet.
+	// Leave says that the caller is done. It returns when all callers that entered with it have left or have lost their leases. The stream
+	// of Enter ends before that, with OK. Leave may take long. Set a deadline to wait no longer than that, and then call it again or end
+	// the stream. Idempotent: for ten minutes it can be called again, and waits for the callers that have not left yet.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the entry had already ended, for this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such entry of this caller.

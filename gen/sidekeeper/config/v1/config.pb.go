@@ -598,8 +598,8 @@ type DeleteRequest struct {
 	Precondition *Precondition `protobuf:"bytes,2,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	// Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators.
 	Recursive bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
-	// Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
-	// its own.
+	// Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit,
+	// which has its own.
 	Guards        []*v1.Guard `protobuf:"bytes,4,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -35,9 +35,9 @@ const (
 // DevService disturbs the in-memory ensemble of a sidecar for development and tests. Callers see a fault exactly as they
 // would see a real one.
 type DevServiceClient interface {
-	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
-	// suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-	// Returns at once. The newest call counts: it shortens or extends a suspension in progress.
+	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut. The sidecar's leases are suspended. If the
+	// suspension lasts longer than they are valid, they are lost. Other clients of the ensemble are cut off as well. Returns at once. The
+	// newest call counts: it shortens or extends a suspension in progress.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
 	Suspend(ctx context.Context, in *SuspendRequest, opts ...grpc.CallOption) (*SuspendResponse, error)
@@ -102,9 +102,9 @@ func (c *devServiceClient) DelayGrants(ctx context.Context, in *DelayGrantsReque
 // DevService disturbs the in-memory ensemble of a sidecar for development and tests. Callers see a fault exactly as they
 // would see a real one.
 type DevServiceServer interface {
-	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
-	// suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-	// Returns at once. The newest call counts: it shortens or extends a suspension in progress.
+	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut. The sidecar's leases are suspended. If the
+	// suspension lasts longer than they are valid, they are lost. Other clients of the ensemble are cut off as well. Returns at once. The
+	// newest call counts: it shortens or extends a suspension in progress.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
 	Suspend(context.Context, *SuspendRequest) (*SuspendResponse, error)

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: sidekeeper/election/v1/election.proto
 
-// Leader elections: of all candidates of an election, one leads at a time. A candidacy is held as a lock is: a stream that ends before
+// Leader elections: of all candidates of an election, one leads at a time. A candidacy is held as a lock is: its stream ends before
 // another candidate can be elected, for as long as its sidecar runs.
 
 package electionv1
@@ -285,7 +285,7 @@ func (*CampaignResponse_YieldRequested) isCampaignResponse_Event() {}
 
 func (*CampaignResponse_Keepalive) isCampaignResponse_Event() {}
 
-// Candidacy says how a candidate stands that has to wait.
+// Candidacy says how many are ahead of a candidate that has to wait.
 type Candidacy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. How many are ahead, the leader among them.
@@ -471,7 +471,8 @@ func (x *YieldRequested) GetGrace() *durationpb.Duration {
 // Leader is who leads an election.
 type Leader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As given to Campaign; for a leader by Acquire its owner; for one that is not Sidekeeper's, what it wrote about itself, if that is text.
+	// As given to Campaign. Of a leader by Acquire, its owner. Of a leader that is not Sidekeeper's, what it wrote about itself, if that is
+	// text.
 	Candidate string `protobuf:"bytes,1,opt,name=candidate,proto3" json:"candidate,omitempty"`
 	// As given to Campaign, or to the latest Proclaim.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
@@ -844,8 +845,8 @@ type TransferRequest struct {
 	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	// Optional. Why, for the leader: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. When set, the leader's term is ended by force when this time expires, counted from when the leader's sidecar
-	// sees the request: 0 to 24 hours. For operators.
+	// Optional. 0 to 24 hours, for operators. The leader's sidecar ends the term by force when this time expires, counted from when it sees
+	// the request. Omitted, this call does not end the term by force.
 	Grace         *durationpb.Duration `protobuf:"bytes,4,opt,name=grace,proto3" json:"grace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

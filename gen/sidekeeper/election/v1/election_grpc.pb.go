@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: sidekeeper/election/v1/election.proto
 
-// Leader elections: of all candidates of an election, one leads at a time. A candidacy is held as a lock is: a stream that ends before
+// Leader elections: of all candidates of an election, one leads at a time. A candidacy is held as a lock is: its stream ends before
 // another candidate can be elected, for as long as its sidecar runs.
 
 package electionv1
@@ -34,16 +34,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
-// lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
-// with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
-// numbered by its fencing token.
+// ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+// places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+// hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+// time, numbered by its fencing token.
 //
 // Names follow the rule of the lock service's names.
 type ElectionServiceClient interface {
-	// Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once a
-	// second, then `elected` once; while it leads it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the term
-	// ends when the stream does, however it ends. Not idempotent.
+	// Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once
+	// a second, then `elected` once. While the caller leads, it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the
+	// term ends when the stream does, however it ends. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the term as well.
 	//
@@ -84,10 +84,10 @@ type ElectionServiceClient interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Resign(ctx context.Context, in *ResignRequest, opts ...grpc.CallOption) (*ResignResponse, error)
-	// Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of the other one step back: they give
-	// their places up and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
-	// candidate leads already, nothing is done. With a grace period the term ends with LOCK_REVOKED when it expires, and Transfer is an
-	// operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
+	// Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of that one step back: they give up their
+	// places and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
+	// candidate leads already, nothing is done. With a grace period, the term ends with LOCK_REVOKED when the period expires. Transfer is
+	// then an operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
 	//
 	//	NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by
@@ -210,16 +210,16 @@ type ElectionService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 // All implementations must embed UnimplementedElectionServiceServer
 // for forward compatibility.
 //
-// ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
-// lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
-// with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
-// numbered by its fencing token.
+// ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+// places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+// hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+// time, numbered by its fencing token.
 //
 // Names follow the rule of the lock service's names.
 type ElectionServiceServer interface {
-	// Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once a
-	// second, then `elected` once; while it leads it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the term
-	// ends when the stream does, however it ends. Not idempotent.
+	// Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once
+	// a second, then `elected` once. While the caller leads, it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the
+	// term ends when the stream does, however it ends. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the term as well.
 	//
@@ -260,10 +260,10 @@ type ElectionServiceServer interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Resign(context.Context, *ResignRequest) (*ResignResponse, error)
-	// Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of the other one step back: they give
-	// their places up and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
-	// candidate leads already, nothing is done. With a grace period the term ends with LOCK_REVOKED when it expires, and Transfer is an
-	// operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
+	// Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of that one step back: they give up their
+	// places and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
+	// candidate leads already, nothing is done. With a grace period, the term ends with LOCK_REVOKED when the period expires. Transfer is
+	// then an operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
 	//
 	//	NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by

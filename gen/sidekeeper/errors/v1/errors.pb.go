@@ -23,15 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Reason distinguishes the errors of this API. It is sent in three ways, so that every client can read it: as
-// `google.rpc.ErrorInfo{domain: "sidekeeper", reason}` in the status details, as the trailer `sidekeeper-reason`,
-// and as the first word of the status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
+// Reason distinguishes the errors of this API. The sidecar sends it in three ways, so that every client can read it. It is in the status
+// details, as `google.rpc.ErrorInfo{domain: "sidekeeper", reason}`. It is the trailer `sidekeeper-reason`, and the first word of the
+// status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
 //
 // The comment of each reason says which status it has, what has happened, and what to do.
 //
-// UNAVAILABLE with a reason is sent before a grant only: nothing is held, and a retry repeats no work. After a grant, any end of the stream but OK
-// is a loss of the hold, and says nothing about whether the work was done. When the connection breaks, gRPC itself makes UNAVAILABLE, without a
-// reason.
+// The sidecar sends UNAVAILABLE with a reason only before a grant: nothing is held, and a retry repeats no work. After a grant, any end
+// of the stream except OK is a loss of the hold. It does not say whether the work was done. When the connection breaks, gRPC itself makes
+// UNAVAILABLE, without a reason.
 type Reason int32
 
 const (
@@ -77,8 +77,8 @@ const (
 	//
 	// What to do: try later or wait longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
-	// `identity` its caller's, as its sidecar verified it; each may be empty.
+	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave. `identity` is
+	// the holder's identity, as its sidecar verified it. Each may be empty.
 	//
 	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10
@@ -157,8 +157,8 @@ const (
 	//
 	// What to do: start another sequence; request fewer numbers to use up the last ones.
 	Reason_REASON_SEQUENCE_EXHAUSTED Reason = 28
-	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters, or is
-	// smaller than what this sidecar has seen stored there: another program has set it back. The message says which.
+	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters. Or it is smaller
+	// than what this sidecar has seen stored there: another program has set it back. The message says which.
 	//
 	// What to do: use another name, or have an operator check what is stored. A sequence that was set back continues when
 	// AdvanceTo has advanced it past the numbers that were handed out.
@@ -209,31 +209,33 @@ const (
 	// What to do: try later, or request smaller pages; find the callers that do not read their responses.
 	Reason_REASON_MEMORY_LIMIT Reason = 40
 	// PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-	// rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
-	// the name exists.
+	// rpc can end this way. A stream can end this way, too, when a new version of the policy does not allow it any more. The error does not
+	// reveal whether the name exists.
 	//
 	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41
-	// RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
-	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be
-	// done in a second, after how long the same would be allowed, as `RetryInfo` and as `retry_after_ms`. Or it is a quota of the ensemble for
-	// what lies at and below a path, whoever writes there: the details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the `max`; only the
-	// `path` of what could not be written if the ensemble did not say more.
+	// RESOURCE_EXHAUSTED: the caller has reached its own limit, or the ensemble's quota for a path. Any rpc can end so, and nothing was
+	// done. With a limit of its own, the caller has, or asks for, as much as one caller may. Other callers are not affected. The error's
+	// details tell the `limit`, its value as `max`, and whose it is as `caller`. For a limit per second, they also tell after how long the
+	// same would be allowed, as `RetryInfo` and as `retry_after_ms`. With a quota, the ensemble limits what lies at and below a path,
+	// regardless of which caller writes there. The details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the
+	// `max`. If the ensemble does not say more, they tell only the `path` of what could not be written.
 	//
-	// What to do: ask for less at a time, wait if there is a `retry_after_ms`, delete what is not needed, or have the limit raised: the sidecar's in
-	// its policy.
+	// What to do: ask for less at a time, wait if there is a `retry_after_ms`, or delete what is not needed. Or have the limit raised. The
+	// sidecar's limits are in its policy.
 	Reason_REASON_QUOTA_EXCEEDED Reason = 42
-	// RESOURCE_EXHAUSTED: there are too many names side by side in one directory. Either what was asked for takes its list, which is longer
-	// than the sidecar reads: the error's details tell the `directory` as it is called in the ensemble, the `bytes` of its list and the
-	// `max`. Or it gets no new names, while its list can still be read: the details tell the `directory`, the `limit` (`max-children` or
-	// `bytes of names`), how much is `used` and the `max`. Any rpc can end so, and nothing was done. Asking again does not help.
+	// RESOURCE_EXHAUSTED: there are too many names side by side in one directory. Any rpc can end so, and nothing was done. Asking again
+	// does not help. Either the call needs the directory's list, and the list is longer than the sidecar reads. Then the error's details
+	// tell the `directory` as it is called in the ensemble, the `bytes` of its list and the `max`. Or the list can still be read, but the
+	// directory gets no new names. Then the details tell the `directory`, the `limit` (`max-children` or `bytes of names`), how much is
+	// `used` and the `max`.
 	//
 	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
 	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43
-	// FAILED_PRECONDITION: a hold that guards the write has ended, or only waits. Nothing was written. The error's details tell the `lock` and
-	// the `fencing_token` of the guard, if they are known, and the `current_token` that somebody holds the lock with, if anybody does.
+	// FAILED_PRECONDITION: a hold that guards the write has ended, or only waits. Nothing was written. The error's details tell the `lock`
+	// and the `fencing_token` of the guard, if they are known. If a caller holds the lock, they also tell its token as `current_token`.
 	//
-	// What to do: stop what the lock protects: it is somebody else's now, or soon; acquire it again if work remains.
+	// What to do: stop what the lock protects: the lock is another caller's now, or soon will be. Acquire it again if work remains.
 	Reason_REASON_GUARD_LOST Reason = 44
 	// ALREADY_EXISTS: the semaphore exists with another limit.
 	//
@@ -251,8 +253,8 @@ const (
 	//
 	// What to do: try later, or wait with a longer wait_timeout.
 	Reason_REASON_SEMAPHORE_FULL Reason = 48
-	// FAILED_PRECONDITION: more permits are wanted at a time than the semaphore has. Its limit is told as `limit`. It may have shrunk during the
-	// wait.
+	// FAILED_PRECONDITION: the caller asks for more permits at a time than the semaphore has. `limit` tells the semaphore's limit, which
+	// may have shrunk during the wait.
 	//
 	// What to do: ask for fewer permits, or have the semaphore resized.
 	Reason_REASON_TOO_MANY_PERMITS Reason = 49
@@ -261,19 +263,19 @@ const (
 	// What to do: see who the candidates are with Get.
 	Reason_REASON_CANDIDATE_NOT_FOUND Reason = 50
 	// FAILED_PRECONDITION: a contender of the election cannot do what is asked: it is not Sidekeeper's, was made by LockService.Acquire, or
-	// does not react. It is told as `candidate` if it has said who it is.
+	// does not react. `candidate` tells which contender it is, if it has said who it is.
 	//
 	// What to do: transfer leadership to a candidate ahead of it, or end it.
 	Reason_REASON_FOREIGN_CANDIDATE Reason = 51
-	// ABORTED: the caller waits in a circle: for a lock whose holder waits for another one, and so on, until one waits for a lock that the
-	// caller's own lease has. Only who has set detect_deadlock is told. Nothing was granted, and what the lease holds it still holds. The error's
-	// details tell the `lock` that was waited for, and the `leases` in the circle, the caller's own first.
+	// ABORTED: the callers are waiting for each other's locks. The holders ahead of this call are, directly or through others, waiting for
+	// a lock that its own lease has. Only a call that has set detect_deadlock ends so. Nothing was granted, and the lease still holds what
+	// it held. The error's details tell the `lock` that the call waited for, and the `leases` in the circle, the caller's own first.
 	//
 	// What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
 	Reason_REASON_DEADLOCK Reason = 52
-	// ABORTED: the caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended, and was not disturbed. What was
-	// held is over for the caller. For others it is over when its validity ends, at the latest. A sidecar never sends this reason: the clients make
-	// the error from whatever goes wrong after a grant while the caller gives up.
+	// ABORTED: the caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended, and was not disturbed.
+	// For the caller, the hold is over. For others, it is over when its validity ends, at the latest. A sidecar never sends this reason.
+	// The clients make the error from any failure after a grant while the caller gives up.
 	//
 	// What to do: nothing. Do not repeat the work.
 	Reason_REASON_RELEASE_UNCONFIRMED Reason = 53
@@ -281,7 +283,8 @@ const (
 	//
 	// What to do: put the item later, or have more callers take items.
 	Reason_REASON_QUEUE_FULL Reason = 70
-	// FAILED_PRECONDITION: the queue has no item that is due and that nobody else takes, and the caller does not wait.
+	// FAILED_PRECONDITION: no item of the queue is due and left for the caller, and the caller does not wait. Other callers have the due
+	// items, or are ahead and about to take them.
 	//
 	// What to do: try later, or wait with a longer wait_timeout.
 	Reason_REASON_QUEUE_EMPTY Reason = 71
@@ -293,9 +296,9 @@ const (
 	//
 	// What to do: check the name and the id. A participant that learns no decision any more asks the other participants.
 	Reason_REASON_AGREEMENT_NOT_FOUND Reason = 80
-	// UNAVAILABLE: the sidecar must first record what the caller asked for, and cannot. With `--audit-log-strict` it grants nothing
-	// while its audit log cannot be written. With `--state-dir` it tells callers on other connections nothing of a lease before it has noted
-	// that they know of it. Nothing was granted; what is held stays held.
+	// UNAVAILABLE: the sidecar must first record what the caller asked for, and cannot. With `--audit-log-strict`, it grants nothing while
+	// its audit log cannot be written. With `--state-dir`, it first notes that callers on other connections know of a lease. Before that,
+	// it tells them nothing of the lease. Nothing was granted; what is held stays held.
 	//
 	// What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
 	Reason_REASON_NOT_RECORDED Reason = 81
@@ -309,8 +312,8 @@ const (
 	//
 	// What to do: nothing: the work is done. An operator can have it done anew with Forget.
 	Reason_REASON_ALREADY_DONE Reason = 83
-	// FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`, `attempt`,
-	// `at`, `owner`, `identity` and `note` tell of it.
+	// FAILED_PRECONDITION: an earlier attempt was lost or has failed, and `on_loss`, `on_failure` or `attempts` allow no other. `state`,
+	// `attempt`, `at`, `owner`, `identity` and `note` tell of it.
 	//
 	// What to do: look at what the attempt has left behind. Then allow more attempts, or have an operator remove the record with Forget.
 	Reason_REASON_NOT_REPEATED Reason = 84

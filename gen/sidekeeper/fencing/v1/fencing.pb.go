@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: sidekeeper/fencing/v1/fencing.proto
 
-// Fencing: whether a hold lasts, for those who protect something with it and are not its holder.
+// Fencing: a program that protects something with another caller's hold learns whether that hold lasts.
 
 package fencingv1
 
@@ -26,7 +26,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// VerifyRequest has the ticket that somebody sent along.
+// VerifyRequest has the ticket that a holder sent along.
 type VerifyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The ticket.
@@ -81,12 +81,12 @@ func (x *VerifyRequest) GetConsistency() v11.Consistency {
 	return v11.Consistency(0)
 }
 
-// VerifyResponse says how it stands with the hold.
+// VerifyResponse says whether the hold lasts.
 type VerifyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the lock is held with the ticket's fencing token.
 	Held bool `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
-	// The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it.
+	// The fencing token that the lock is held with, of several holders the first one's; 0 if no caller holds it.
 	CurrentToken  int64 `protobuf:"varint,2,opt,name=current_token,json=currentToken,proto3" json:"current_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -252,9 +252,10 @@ type CurrentToken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The lock's name.
 	Lock string `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
-	// The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it.
+	// The fencing token that the lock is held with, of several holders the first one's; 0 if no caller holds it.
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Whether the token may be out of date: the sidecar has lost contact with the ensemble, or was shown something older than what it has sent.
+	// Whether the token may be out of date. Then the sidecar has lost contact with the ensemble, or sees an earlier state than what it has
+	// sent.
 	Stale         bool `protobuf:"varint,3,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

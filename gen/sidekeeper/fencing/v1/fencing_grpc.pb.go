@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: sidekeeper/fencing/v1/fencing.proto
 
-// Fencing: whether a hold lasts, for those who protect something with it and are not its holder.
+// Fencing: a program that protects something with another caller's hold learns whether that hold lasts.
 
 package fencingv1
 
@@ -29,11 +29,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// FencingService answers those to whom a holder sends its ticket along with a request.
+// FencingService answers programs that a holder sends its ticket along with a request.
 type FencingServiceClient interface {
 	// Verify says whether a ticket's hold lasts. The answer is true of some moment between the call and its answer: the hold may have ended
-	// since. So a resource that can compare fencing tokens should refuse all but the largest that it has seen; what the sidecar stores is
-	// written with guards; and Verify is for what can do neither. Idempotent.
+	// since. So a resource that can compare fencing tokens should refuse all except the largest that it has seen. Write what the sidecar
+	// stores with guards. Use Verify for resources that can do neither. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -41,10 +41,10 @@ type FencingServiceClient interface {
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the lock's queue is too long to be read.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ticket or consistency break a rule.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
-	// Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
-	// has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
-	// all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
-	// a watched node until the stream ends. The stream does not end by itself.
+	// Watch sends the fencing tokens that locks are held with. It sends each as soon as the sidecar knows it, and again whenever the token
+	// or `stale` has changed. A slow reader skips intermediate tokens. Of one lock, a stream never sends a smaller token after a larger
+	// one. A resource should refuse all tokens except the largest that it was sent or has seen. Then it keeps out earlier holders as soon
+	// as it is told of a new one. Each lock counts as a watched node until the stream ends. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -96,11 +96,11 @@ type FencingService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 // All implementations must embed UnimplementedFencingServiceServer
 // for forward compatibility.
 //
-// FencingService answers those to whom a holder sends its ticket along with a request.
+// FencingService answers programs that a holder sends its ticket along with a request.
 type FencingServiceServer interface {
 	// Verify says whether a ticket's hold lasts. The answer is true of some moment between the call and its answer: the hold may have ended
-	// since. So a resource that can compare fencing tokens should refuse all but the largest that it has seen; what the sidecar stores is
-	// written with guards; and Verify is for what can do neither. Idempotent.
+	// since. So a resource that can compare fencing tokens should refuse all except the largest that it has seen. Write what the sidecar
+	// stores with guards. Use Verify for resources that can do neither. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -108,10 +108,10 @@ type FencingServiceServer interface {
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the lock's queue is too long to be read.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ticket or consistency break a rule.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
-	// Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
-	// has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
-	// all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
-	// a watched node until the stream ends. The stream does not end by itself.
+	// Watch sends the fencing tokens that locks are held with. It sends each as soon as the sidecar knows it, and again whenever the token
+	// or `stale` has changed. A slow reader skips intermediate tokens. Of one lock, a stream never sends a smaller token after a larger
+	// one. A resource should refuse all tokens except the largest that it was sent or has seen. Then it keeps out earlier holders as soon
+	// as it is told of a new one. Each lock counts as a watched node until the stream ends. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.

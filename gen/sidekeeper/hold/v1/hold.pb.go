@@ -4,9 +4,9 @@
 // 	protoc        (unknown)
 // source: sidekeeper/hold/v1/hold.proto
 
-// What services share of holds: contenders, the events of a stream that holds something, and guards. A guard makes a write depend on a
-// lock's hold. What a caller holds is a lock, a lease and everything on it, or a membership. Or it is permits, a delivery, a term as leader,
-// a place at a barrier or a vote.
+// What services share about holds: contenders, the events of a stream that holds something, and guards. A guard makes a write depend on a
+// lock's hold. A caller can hold a lock, a lease and everything on it, or a membership. It can hold permits, a delivery, a term as
+// leader, a place at a barrier or a vote, too.
 
 package holdv1
 
@@ -83,9 +83,9 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{0}
 }
 
-// Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits the
-// write only while the hold's place stands in the lock's queue, hence before another caller can be granted what the hold excludes. A guard
-// costs no further request. A place that only waits is no guard.
+// Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits
+// the write only while the hold's place is in the lock's queue. So the write comes before another caller can be granted what the hold
+// excludes. A guard costs no further request. A place that only waits is no guard.
 type Guard struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required.
@@ -159,12 +159,12 @@ type isGuard_Hold interface {
 }
 
 type Guard_HoldId struct {
-	// A hold of the caller's, as Granted told it, or a delivery, as QueueService's Delivered did. One that has ended is refused.
+	// A hold of the caller's, from Granted, or a delivery, from QueueService's Delivered. One that has ended is refused.
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3,oneof"`
 }
 
 type Guard_Ticket struct {
-	// Somebody's hold, who has handed on its ticket. The caller must be allowed to read the lock (LockService.Get).
+	// Another holder's hold, by the ticket that it has handed on. The caller must be allowed to read the lock (LockService.Get).
 	Ticket *Ticket `protobuf:"bytes,2,opt,name=ticket,proto3,oneof"`
 }
 
@@ -172,7 +172,7 @@ func (*Guard_HoldId) isGuard_Hold() {}
 
 func (*Guard_Ticket) isGuard_Hold() {}
 
-// Ticket names a hold for everybody. It is no secret, and good until the hold's place is gone.
+// Ticket names a hold for all callers. It is no secret, and it is good until the hold's place is gone.
 type Ticket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.

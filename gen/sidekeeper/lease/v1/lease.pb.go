@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/lease/v1/lease.proto
 
-// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot notify its
-// callers; a caller that counts the validity that Check returns, from when it asked, need not be notified.
+// Leases: what a caller holds towards its sidecar. A lease ends before the ensemble ends what the lease owns. A frozen sidecar cannot
+// notify its callers. A caller that counts the validity that Check returns, from when it asked, need not be notified.
 
 package leasev1
 
@@ -43,8 +43,8 @@ const (
 	State_STATE_CONNECTED State = 1
 	// A heartbeat is late. What the lease owns is still the caller's until the validity expires.
 	State_STATE_SUSPENDED State = 2
-	// Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits next to nothing. It is proved again before
-	// anything is told that rests on it.
+	// The lease has been empty for its ttl. The ensemble keeps it and commits next to nothing for it. The sidecar stops proving it, and
+	// proves it again before it tells anything that depends on it.
 	State_STATE_SLEEPING State = 3
 )
 
@@ -94,11 +94,13 @@ func (State) EnumDescriptor() ([]byte, []int) {
 // OpenRequest describes the lease to open.
 type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Optional. How long the ensemble keeps the lease without hearing from it; omitted, the sidecar's
-	// `--session-timeout`. 1 millisecond to 24 hours, which the ensemble adjusts to its own range (by default 2 to 20 ticks);
-	// a value too short to be proved safely is refused. It does not limit how long a caller that is frozen or cut off by the
-	// network keeps what it has while its sidecar runs: that is until the sidecar has had no sign of life for
-	// `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as the caller may still rely on it.
+	// Optional. How long the ensemble keeps the lease without hearing from it: 1 millisecond to 24 hours. Omitted, the sidecar's
+	// `--session-timeout`. The ensemble adjusts it to its own range, by default 2 to 20 ticks. A value too short to be proved safely is
+	// refused.
+	//
+	// It does not limit how long a caller that is frozen or cut off keeps what it has while its sidecar runs. That lasts until the sidecar
+	// has had no sign of life for `--keepalive-time` and `--keepalive-timeout`, 10 s and 5 s by default. After that it lasts for as long as
+	// the caller may still rely on what it has.
 	Ttl *durationpb.Duration `protobuf:"bytes,1,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -299,7 +301,7 @@ type Opened struct {
 	// Always set. The timeout the ensemble granted.
 	Ttl *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
-	// Multiplex over a Unix socket do, of a sidecar with a `--state-dir`.
+	// Multiplex over a Unix socket do, and only if the sidecar has a `--state-dir`.
 	Resumable     bool `protobuf:"varint,3,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -356,7 +358,7 @@ func (x *Opened) GetResumable() bool {
 	return false
 }
 
-// MultiplexRequest is one message to a lease that carries everything that stands on it.
+// MultiplexRequest is one message from the caller on a stream of Multiplex.
 type MultiplexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. What is asked for.
@@ -480,7 +482,7 @@ type MultiplexRequest_Stop struct {
 }
 
 type MultiplexRequest_Check struct {
-	// Asks how long the lease, and with it all that stands on it, is valid.
+	// Asks how long the lease, and with it everything on it, is valid.
 	Check *CheckValidity `protobuf:"bytes,5,opt,name=check,proto3,oneof"`
 }
 
@@ -494,16 +496,18 @@ func (*MultiplexRequest_Stop) isMultiplexRequest_Request() {}
 
 func (*MultiplexRequest_Check) isMultiplexRequest_Request() {}
 
-// Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
-// claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
-// same place with the same token. Until then rely on what was told before the stream broke, and no longer than that, and on nothing if
-// it was the caller that closed its connection, as gRPC does when its own keepalive runs out: the sidecar may live and take that for the
-// end of the caller. The clients use no keepalive over Unix sockets.
+// Resume comes back to a lease whose sidecar has been started anew. The sidecar sends `opened` when the lease is proved to be alive. Then
+// it sends for each claim what it would send for the request: `granted` or `joined` again, or `queued`, or `ended`. What was held is held
+// without a gap: the same place with the same token.
+//
+// Until then, rely on the validity that the sidecar told before the stream broke, and no longer. Exception: rely on nothing if the caller
+// closed its connection, as gRPC does when its own keepalive runs out. The sidecar may live and take that for the end of the caller. The
+// clients use no keepalive over Unix sockets.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. From `opened`.
 	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// What of the lease the caller still wants, at most 10,000. The rest is given up at once.
+	// What the caller still wants of the lease: at most 10,000. The sidecar gives up the rest at once.
 	Claims []*Claim `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
 	// Optional. As in `open`.
 	Keepalive     *durationpb.Duration `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
@@ -567,10 +571,11 @@ type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. As it was sent.
 	Start *Start `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// The hold, which keeps the id. For a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt.
+	// The hold, which keeps the id: of a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt.
+	// Otherwise empty.
 	HoldId string `protobuf:"bytes,2,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// For a lock, leadership or an attempt, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
-	// the request ends.
+	// For a lock, leadership or an attempt, the fencing token. For permits or an entry, their token. For a member that has joined, its
+	// incarnation. Otherwise 0. If what was granted is gone, the request ends.
 	Token         int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -825,9 +830,9 @@ func (*Start_Begin) isStart_Request() {}
 
 func (*Start_Work) isStart_Request() {}
 
-// Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
-// gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
-// longer relies on what it was told, and the place is given up at once. A request that is not known is ignored.
+// Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is gone
+// from the ensemble. After an `ended` that the caller did not ask for, `stop` acknowledges that end. The caller no longer relies on what
+// it was told, the sidecar gives up the place at once, and nothing follows. A request that is not known is ignored.
 type Stop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. From `start`.
@@ -873,7 +878,7 @@ func (x *Stop) GetRequestId() uint64 {
 	return 0
 }
 
-// CheckValidity asks for how long the lease is valid, and with it all that stands on it.
+// CheckValidity asks for how long the lease is valid, and with it everything on it.
 type CheckValidity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Comes back in `checked`; chosen by the caller.
@@ -919,8 +924,7 @@ func (x *CheckValidity) GetCheckId() uint64 {
 	return 0
 }
 
-// MultiplexResponse is one message of a lease that carries everything that stands on it. Ignore messages whose response or event you
-// do not know.
+// MultiplexResponse is one message from the sidecar on a stream of Multiplex. Ignore messages whose response or event you do not know.
 type MultiplexResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What happened.
@@ -1049,8 +1053,8 @@ type MultiplexResponse_Opened struct {
 }
 
 type MultiplexResponse_Suspended struct {
-	// Contact with the ensemble is lost; the lease is not, nor is anything that stands on it. Sent again at least once a second
-	// while it lasts, and once for all.
+	// Contact with the ensemble is lost; the lease and everything on it are not. Sent again at least once a second while it lasts, and
+	// once for all.
 	Suspended *v1.Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
 }
 
@@ -1093,7 +1097,7 @@ func (*MultiplexResponse_Checked) isMultiplexResponse_Response() {}
 
 func (*MultiplexResponse_Keepalive) isMultiplexResponse_Response() {}
 
-// Event is what the single stream of a request would send: all of its events but `suspended` and `resumed`.
+// Event is what the single stream of a request would send: all of its events except `suspended` and `resumed`.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `start`.
@@ -1291,8 +1295,8 @@ func (*Event_Begin) isEvent_Event() {}
 
 func (*Event_Work) isEvent_Event() {}
 
-// Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
-// ended is given up, unless the caller itself has given it up; nothing about the request follows it.
+// Ended says that a request has ended, with the status that its single stream would end with. The sidecar sends it before it gives up the
+// place. Exception: the caller itself has given it up. Nothing about the request follows.
 type Ended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `start`.
@@ -1303,9 +1307,9 @@ type Ended struct {
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The status's message. Empty with OK.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// What ErrorInfo says more: which limit, whose hold.
+	// The metadata of the status's ErrorInfo, such as which limit or whose hold.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Set where it is worth to try again: after how long, as in RetryInfo.
+	// Set if it is worth trying again: after how long, as in RetryInfo.
 	RetryDelay    *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1388,8 +1392,8 @@ type Checked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `check`.
 	CheckId uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
-	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. Of a lease that
-	// sleeps, on which nothing stands: whatever will be acquired with it is the caller's for as long at least.
+	// Always set. The lease and everything on it is proved to be the caller's for this long after `check` was sent. Of a sleeping lease, a
+	// lower bound: anything acquired with it will be valid for at least this long.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1488,7 +1492,8 @@ func (x *CheckRequest) GetLeaseId() string {
 // CheckResponse says how long a lease is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The lease is proved to be the caller's for this long after the request was sent. Of one that sleeps: see Check.
+	// Always set. The lease is proved to be the caller's for this long after the request was sent. Of a sleeping lease, a lower bound: see
+	// Check.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,10 +4,10 @@
 // 	protoc        (unknown)
 // source: sidekeeper/lock/v1/lock.proto
 
-// Distributed locks. A lock is a stream: while the stream is open the lock is yours; when it ends it is not; and it
-// ends before the lock can be granted to another caller, for as long as its sidecar runs. A frozen sidecar ends no stream, and
-// an event that is read late was true when it was sent: a caller that counts the validity that Check returns, from when it
-// asked, is sure of a lock only while no other caller can be granted it, whatever fails.
+// Distributed locks. A lock is a stream: while the stream is open, the lock is yours; when the stream ends, it is not. The stream ends
+// before the lock can be granted to another caller, for as long as its sidecar runs. A frozen sidecar ends no stream, and an event that
+// is read late was true when it was sent. So count the validity that Check returns, from when you asked. A caller that does so never
+// relies on a lock that another caller can be granted, whatever fails.
 
 package lockv1
 
@@ -46,15 +46,16 @@ type AcquireRequest struct {
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
 	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
-	// stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
-	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. It is kept only as long as somebody
-	// waits if callers without a delay used the lock first, and the lock has not been free of callers since. Omitted, none.
+	// Optional. For how long no caller is granted the lock after this hold: 0 to 60 seconds, in whole milliseconds. Omitted, none. In this
+	// time, what the holder sent before arrives: the delay is for resources that cannot compare fencing tokens. Exception: no delay follows
+	// if the holder itself ends the hold, by Release or by cancelling the stream. Not with MODE_READ. Clients of the ensemble that are not
+	// Sidekeeper's do not keep it. Callers without a delay may have used the lock first, and it may not have been free of callers since.
+	// Then the delay is kept only while a caller waits.
 	LockDelay *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
-	// Optional. Whether the call ends with DEADLOCK when its lease waits in a circle: for a caller that holds locks with the lease, whose holders
-	// wait for locks of the next, and so on, until one waits for a lock of this lease. Of those in the circle that have set it, the one that began
-	// to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
-	// not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
+	// Optional. Whether the call ends with DEADLOCK if the holders it waits for are, directly or through others, waiting for a lock that
+	// this lease holds. Of the calls in the circle that have set it, the one that began to wait last ends, within three seconds. A lease
+	// counts as one caller that releases nothing before it is granted what it waits for. So do not set this if other parts of the program
+	// go on with the lease meanwhile. Omitted, false: the call goes on waiting.
 	DetectDeadlock bool `protobuf:"varint,8,opt,name=detect_deadlock,json=detectDeadlock,proto3" json:"detect_deadlock,omitempty"`
 	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
 	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
@@ -651,7 +652,7 @@ type AcquireAllResponse_Resumed struct {
 }
 
 type AcquireAllResponse_RevocationRequested struct {
-	// The caller is asked to release the locks: somebody asks for one of them, or for several.
+	// The caller is asked to release the locks: one of them, or several, were asked for.
 	RevocationRequested *v1.RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
@@ -1139,8 +1140,8 @@ type RevokeRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Why, for the holders: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. When set, the holds are ended by force when this time expires, counted from when the holder's sidecar
-	// sees the request: 0 to 24 hours. For operators.
+	// Optional. 0 to 24 hours, for operators. Each holder's sidecar ends the hold by force when this time expires, counted from when it
+	// sees the request. Omitted, this call ends no hold by force.
 	Grace         *durationpb.Duration `protobuf:"bytes,3,opt,name=grace,proto3" json:"grace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1252,9 +1253,9 @@ type BreakRequest struct {
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// Required. Why, for the holder and the audit: 1 to 256 bytes of UTF-8 without control characters, not only spaces.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;
-	// omitted, until its lease must have expired: a tick after the session timeout stored in its node, or, for
-	// other clients, after the maximum session timeout, 20 ticks.
+	// Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours. Omitted, until the
+	// holder's lease must have expired. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's,
+	// it is a tick after the maximum session timeout, 20 ticks.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1467,7 +1468,7 @@ type View struct {
 	Waiters []*v1.Contender `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,4,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
-	// Set while the delay of a hold is kept that did not end by its holder's own hand. Nobody holds the lock then.
+	// Set while the delay of a hold is kept that the holder did not end itself. No caller holds the lock then.
 	LostHold      *LostHold `protobuf:"bytes,5,opt,name=lost_hold,json=lostHold,proto3" json:"lost_hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1543,7 +1544,7 @@ type LostHold struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The hold's token.
 	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Always set. The whole delay, which each waiter counts from when it has seen the hold gone and everybody ahead of it.
+	// Always set. The whole delay. Each waiter counts it from when it has seen that the hold and all contenders ahead are gone.
 	LockDelay     *durationpb.Duration `protobuf:"bytes,2,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1648,12 +1649,13 @@ func (x *ExplainRequest) GetLease() string {
 	return ""
 }
 
-// ExplainResponse is who waits for whom.
+// ExplainResponse says which callers wait for which.
 type ExplainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The locks: first the one of the request, or those that its lease waits for, then those that the callers there wait for, and so on.
+	// The locks: first the lock of the request, or those that its lease waits for. Then those that the callers there wait for, and so on.
 	Locks []*ExplainedLock `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
-	// Who waits in a circle, each circle once. Each of them existed at one moment, and ends only if one of its leases gives something up.
+	// The circles of leases that wait for each other, each once. Each circle existed at one moment, and ends only if one of its leases
+	// gives something up.
 	Cycles []*Cycle `protobuf:"bytes,2,rep,name=cycles,proto3" json:"cycles,omitempty"`
 	// Always set. Whether there was more than could be looked at: more than 64 locks, or more than 1,000 callers at one.
 	Incomplete    bool `protobuf:"varint,3,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
@@ -1863,8 +1865,8 @@ type Party struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. As in Get.
 	Contender *v1.Contender `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
-	// The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown, which it is of
-	// one at another sidecar that does not wait for a lock while it has another one.
+	// The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown: at
+	// another sidecar, it is known only of a lease that waits for a lock while it has another one.
 	Lease string `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
 	// The other locks that its lease waits for, in the order of names.
 	WaitsFor []string `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
@@ -1983,11 +1985,11 @@ type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The number of the lease, as in Party.
 	Lease string `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
-	// Who it is, as given to Acquire. Empty if not given.
+	// The owner, as given to Acquire. Empty if not given.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Always set. The lock that it waits for. The lease of the next link is ahead of it there.
 	WaitsFor string `protobuf:"bytes,3,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
-	// Always set. The token that it would hold that lock with, which tells which of them began to wait last.
+	// Always set. The token that it would hold that lock with. It tells which lease of the circle began to wait last.
 	FencingToken int64 `protobuf:"varint,4,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// Always set. For how long it has been waiting, by the ensemble's clock.
 	Age           *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`

@@ -4,10 +4,10 @@
 // - protoc             (unknown)
 // source: sidekeeper/lock/v1/lock.proto
 
-// Distributed locks. A lock is a stream: while the stream is open the lock is yours; when it ends it is not; and it
-// ends before the lock can be granted to another caller, for as long as its sidecar runs. A frozen sidecar ends no stream, and
-// an event that is read late was true when it was sent: a caller that counts the validity that Check returns, from when it
-// asked, is sure of a lock only while no other caller can be granted it, whatever fails.
+// Distributed locks. A lock is a stream: while the stream is open, the lock is yours; when the stream ends, it is not. The stream ends
+// before the lock can be granted to another caller, for as long as its sidecar runs. A frozen sidecar ends no stream, and an event that
+// is read late was true when it was sent. So count the validity that Check returns, from when you asked. A caller that does so never
+// relies on a lock that another caller can be granted, whatever fails.
 
 package lockv1
 
@@ -42,14 +42,13 @@ const (
 //
 // LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 //
-// A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-// is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
-// else happens.
+// A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+// first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
 type LockServiceClient interface {
-	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
-	// it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
-	// `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-	// cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
+	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
+	// once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
+	// `revocation_requested`. The lock is given up when the stream ends, however it ends. Cancel the stream to give up a place or a hold.
+	// Not idempotent: each call takes its own place.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 	//
@@ -74,13 +73,15 @@ type LockServiceClient interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireResponse], error)
-	// AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
-	// them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
-	// each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
-	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
-	// sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
-	// one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
-	// idempotent: each call takes its own places.
+	// AcquireAll takes a place in the queues of several locks at once and waits for its turn in all of them. Then it holds them all as one
+	// hold. All places are taken at the same moment, regardless of the order of the names. So callers that take all that they need with one
+	// AcquireAll never wait for each other in a circle. While it waits, the callers behind it wait, too, even for locks in which its turn
+	// has come.
+	//
+	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the locks are held, it sends
+	// `suspended`, `resumed` and `revocation_requested`. A request to release one of the locks asks for all of them. Whatever ends the hold
+	// of one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the id of the one hold.
+	// Not idempotent: each call takes its own places.
 	//
 	// The stream ends with what the stream of Acquire ends with, for each of the locks:
 	//
@@ -113,20 +114,20 @@ type LockServiceClient interface {
 	// Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
 	// and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
 	//
-	// For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
-	// returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-	// connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
-	// ends with ABORTED, as soon as you have stopped what the lock protects.
+	// For a hold that has ended in another way, Release acknowledges the end. The caller no longer relies on what Check returned, and the
+	// sidecar gives up the place at once. Without Release, the sidecar keeps the place for as long as Check has said, or until every
+	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
+	// as you have stopped what the lock protects.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
-	// holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
-	// Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-	// Idempotent: asking again changes reason and requester, but does not extend a running grace period.
+	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
+	// Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
+	// asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
+	// extend a running grace period.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -134,9 +135,9 @@ type LockServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
-	// Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
-	// stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-	// the place removed from outside. Returns when the hold is gone. Idempotent.
+	// Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the stream with
+	// LOCK_BROKEN and then gives the place up. If that has not happened within force_after, the place is removed from outside. Break
+	// returns when the hold is gone. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -153,10 +154,11 @@ type LockServiceClient interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
-	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
-	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-	// a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
+	// Explain shows why callers wait for a lock, or what a lease waits for. It shows the lock, its holders and its waiters, what else these
+	// wait for in turn, and so on, regardless of their sidecars. It shows which leases wait in a circle, too. What a lease waits for is
+	// known half a second after it has begun to wait. It is known only of leases that have or want several locks; on other leases nothing
+	// depends. Explain is a view of all names: a policy must allow it for all. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -324,14 +326,13 @@ type LockService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 //
 // LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 //
-// A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-// is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
-// else happens.
+// A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+// first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
 type LockServiceServer interface {
-	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
-	// it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
-	// `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-	// cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
+	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
+	// once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
+	// `revocation_requested`. The lock is given up when the stream ends, however it ends. Cancel the stream to give up a place or a hold.
+	// Not idempotent: each call takes its own place.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 	//
@@ -356,13 +357,15 @@ type LockServiceServer interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Acquire(*AcquireRequest, grpc.ServerStreamingServer[AcquireResponse]) error
-	// AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
-	// them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
-	// each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
-	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
-	// sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
-	// one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
-	// idempotent: each call takes its own places.
+	// AcquireAll takes a place in the queues of several locks at once and waits for its turn in all of them. Then it holds them all as one
+	// hold. All places are taken at the same moment, regardless of the order of the names. So callers that take all that they need with one
+	// AcquireAll never wait for each other in a circle. While it waits, the callers behind it wait, too, even for locks in which its turn
+	// has come.
+	//
+	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the locks are held, it sends
+	// `suspended`, `resumed` and `revocation_requested`. A request to release one of the locks asks for all of them. Whatever ends the hold
+	// of one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the id of the one hold.
+	// Not idempotent: each call takes its own places.
 	//
 	// The stream ends with what the stream of Acquire ends with, for each of the locks:
 	//
@@ -395,20 +398,20 @@ type LockServiceServer interface {
 	// Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
 	// and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
 	//
-	// For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
-	// returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-	// connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
-	// ends with ABORTED, as soon as you have stopped what the lock protects.
+	// For a hold that has ended in another way, Release acknowledges the end. The caller no longer relies on what Check returned, and the
+	// sidecar gives up the place at once. Without Release, the sidecar keeps the place for as long as Check has said, or until every
+	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
+	// as you have stopped what the lock protects.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
-	// holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
-	// Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-	// Idempotent: asking again changes reason and requester, but does not extend a running grace period.
+	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
+	// Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
+	// asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
+	// extend a running grace period.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -416,9 +419,9 @@ type LockServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
-	// Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
-	// stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-	// the place removed from outside. Returns when the hold is gone. Idempotent.
+	// Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the stream with
+	// LOCK_BROKEN and then gives the place up. If that has not happened within force_after, the place is removed from outside. Break
+	// returns when the hold is gone. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -435,10 +438,11 @@ type LockServiceServer interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
-	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
-	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-	// a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
+	// Explain shows why callers wait for a lock, or what a lease waits for. It shows the lock, its holders and its waiters, what else these
+	// wait for in turn, and so on, regardless of their sidecars. It shows which leases wait in a circle, too. What a lease waits for is
+	// known half a second after it has begun to wait. It is known only of leases that have or want several locks; on other leases nothing
+	// depends. Explain is a view of all names: a policy must allow it for all. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

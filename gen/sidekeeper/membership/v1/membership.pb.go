@@ -4,9 +4,9 @@
 // 	protoc        (unknown)
 // source: sidekeeper/membership/v1/membership.proto
 
-// Groups and their members. A member is a stream: while the stream is open the member is in its group, visible to all;
-// when it ends, or its caller does, the member is removed: at once, or, if its caller may not have been notified of the end, when
-// the validity that the caller was told expires.
+// Groups and their members. A member is a stream: while the stream is open, the member is in its group, visible to all. When the stream
+// or its caller ends, the member is removed at once. Exception: if the caller may not have been notified of the end, the member stays
+// until the validity that the caller was told expires.
 
 package membershipv1
 
@@ -38,9 +38,9 @@ const (
 	// Wait until the name is free: for a caller that was restarted before its last lease has expired. Callers that wait
 	// for the same name are not ordered.
 	OnConflict_ON_CONFLICT_WAIT OnConflict = 2
-	// Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its
-	// lease must have expired, it is removed from outside: a tick after the session timeout stored in its node, or, for
-	// other clients, after the maximum session timeout, 20 ticks.
+	// Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its lease must have expired,
+	// it is removed from outside. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's, it is
+	// a tick after the maximum session timeout, 20 ticks.
 	OnConflict_ON_CONFLICT_REPLACE OnConflict = 3
 )
 
@@ -94,8 +94,8 @@ type JoinRequest struct {
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Required. The member's name, one segment.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
-	// values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
+	// Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and values.
+	// As JSON, where some characters take six bytes, at most 8 KiB. Omitted, the lease's.
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
 	// lease's.
@@ -1334,8 +1334,8 @@ type DeleteRequest struct {
 	// Required with force, and omitted without. Why, for the members and the audit: 1 to 256 bytes of UTF-8 without control characters, not only
 	// spaces.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
-	// hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
+	// Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24 hours. Omitted,
+	// until their leases must have expired, as with ON_CONFLICT_REPLACE.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

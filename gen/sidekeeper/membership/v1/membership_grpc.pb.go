@@ -4,9 +4,9 @@
 // - protoc             (unknown)
 // source: sidekeeper/membership/v1/membership.proto
 
-// Groups and their members. A member is a stream: while the stream is open the member is in its group, visible to all;
-// when it ends, or its caller does, the member is removed: at once, or, if its caller may not have been notified of the end, when
-// the validity that the caller was told expires.
+// Groups and their members. A member is a stream: while the stream is open, the member is in its group, visible to all. When the stream
+// or its caller ends, the member is removed at once. Exception: if the caller may not have been notified of the end, the member stays
+// until the validity that the caller was told expires.
 
 package membershipv1
 
@@ -38,9 +38,9 @@ const (
 //
 // MembershipService joins groups, shows who is in them, and watches them change.
 //
-// A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-// is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
-// INVALID_ARGUMENT before anything else happens.
+// A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+// the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+// happens.
 //
 // A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
 type MembershipServiceClient interface {
@@ -52,8 +52,8 @@ type MembershipServiceClient interface {
 	//
 	// The stream ends with
 	//
-	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
-	//	itself has joined, or waits to join, under this name.
+	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT. Or this lease itself has joined, or
+	//	waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
 	//	FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
@@ -96,9 +96,9 @@ type MembershipServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-	// this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
-	// last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
+	// Watch sends the same view as Get, whole, at once and whenever it has changed. With it, it sends what changed since the view that this
+	// stream sent before. A slow reader skips intermediate views. Without contact with the ensemble, it sends the last view again, marked
+	// stale: no present member is reported as gone. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -115,14 +115,14 @@ type MembershipServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*CreateResponse, error)
-	// Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
-	// when force_after expires are removed from outside. Members may join again at any time, which recreates the
-	// group. Not idempotent: a second Delete does not find the group.
+	// Delete removes a group that has no members. With force, for operators, it removes any group. Then each member's sidecar is asked
+	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain when force_after expires
+	// are removed from outside. Members may join again at any time, which recreates the group. Not idempotent: a second Delete does not
+	// find the group.
 	//
 	//	NOT_FOUND (GROUP_NOT_FOUND): no such group.
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
-	//	than they are removed, or it contains nodes that are not members.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set. Or its members rejoin faster than they are
+	//	removed. Or it contains nodes that are not members.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -233,9 +233,9 @@ func (c *membershipServiceClient) Delete(ctx context.Context, in *DeleteRequest,
 //
 // MembershipService joins groups, shows who is in them, and watches them change.
 //
-// A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-// is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
-// INVALID_ARGUMENT before anything else happens.
+// A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+// the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+// happens.
 //
 // A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
 type MembershipServiceServer interface {
@@ -247,8 +247,8 @@ type MembershipServiceServer interface {
 	//
 	// The stream ends with
 	//
-	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
-	//	itself has joined, or waits to join, under this name.
+	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT. Or this lease itself has joined, or
+	//	waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
 	//	FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
@@ -291,9 +291,9 @@ type MembershipServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-	// this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
-	// last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
+	// Watch sends the same view as Get, whole, at once and whenever it has changed. With it, it sends what changed since the view that this
+	// stream sent before. A slow reader skips intermediate views. Without contact with the ensemble, it sends the last view again, marked
+	// stale: no present member is reported as gone. The stream does not end by itself.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -310,14 +310,14 @@ type MembershipServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
-	// Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
-	// when force_after expires are removed from outside. Members may join again at any time, which recreates the
-	// group. Not idempotent: a second Delete does not find the group.
+	// Delete removes a group that has no members. With force, for operators, it removes any group. Then each member's sidecar is asked
+	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain when force_after expires
+	// are removed from outside. Members may join again at any time, which recreates the group. Not idempotent: a second Delete does not
+	// find the group.
 	//
 	//	NOT_FOUND (GROUP_NOT_FOUND): no such group.
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
-	//	than they are removed, or it contains nodes that are not members.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set. Or its members rejoin faster than they are
+	//	removed. Or it contains nodes that are not members.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

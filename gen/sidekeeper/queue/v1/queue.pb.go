@@ -32,16 +32,16 @@ type PutRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. The item: at most 65,536 bytes. Omitted, an empty one.
 	Value []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Optional. Where in the queue; omitted, with priority 0 and at once. Items with a delay are delivered after those without that have priority 0 or less.
+	// Optional. Where in the queue. Omitted, with priority 0 and at once. Items with a delay are delivered after items without one whose
+	// priority is 0 or less.
 	//
 	// Types that are valid to be assigned to Order:
 	//
 	//	*PutRequest_Priority
 	//	*PutRequest_Delay
 	Order isPutRequest_Order `protobuf_oneof:"order"`
-	// Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Puts that have not
-	// heard of each other yet may exceed it by as many as they are: those of the same moment, and those through sidecars whose servers are
-	// behind the others.
+	// Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Several puts of the same
+	// moment may exceed it, each by one. So may puts through sidecars whose servers are behind the others.
 	MaxItems      int32 `protobuf:"varint,5,opt,name=max_items,json=maxItems,proto3" json:"max_items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -128,7 +128,8 @@ type isPutRequest_Order interface {
 }
 
 type PutRequest_Priority struct {
-	// Items with a smaller priority are delivered before those with a larger one. Those with the same priority are delivered in the order in which they were put.
+	// Items with a smaller priority are delivered before those with a larger one. Those with the same priority are delivered in the order
+	// in which they were put.
 	Priority int32 `protobuf:"varint,3,opt,name=priority,proto3,oneof"`
 }
 

@@ -33,8 +33,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // QueueService keeps queues of items and delivers them. A queue is Curator's DistributedQueue with a lock path, and its
-// DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small items, which an
-// ensemble keeps in memory: for more, use a message broker.
+// DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small
+// items, which an ensemble keeps in memory: for more, use a message broker.
 //
 // Names follow the rule of the lock service's names, and do not end in `.taken` or `.takers`. A queue needs no creation: it exists while it has
 // items.
@@ -48,11 +48,13 @@ type QueueServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the item may be in the queue, or appear later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*PutResponse, error)
-	// Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
-	// second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
-	// is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-	// caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
-	// time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
+	// Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at
+	// most once a second, then `delivered` once. While the item is the caller's, it sends `suspended`, `resumed` and
+	// `revocation_requested`. Call Done when the item is worked off: that removes it.
+	//
+	// If the stream ends before that, however it ends, the item is delivered again, to this or another caller. So an item is delivered at
+	// least once, and to one caller at a time, until one calls Done. After the second time, the item rests for a second, then twice as long
+	// each time, at most 30 seconds. Other items go first meanwhile. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
 	//
@@ -60,7 +62,7 @@ type QueueServiceClient interface {
 	//
 	//	OK: the item is removed, through Done.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): no item within wait_timeout.
-	//	FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and there is no item that is due and that nobody else takes.
+	//	FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and no item is due and left for the caller.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or has an item of this queue.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): another program waits here with nodes that are not Sidekeeper's.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -86,7 +88,8 @@ type QueueServiceClient interface {
 	// OK. Idempotent: a second Done is OK for ten minutes. For a delivery that has ended otherwise, Done acknowledges the end, and the item stays.
 	//
 	//	ABORTED (DELIVERY_RETURNED): the caller had ended the stream before: the item is delivered again.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason: the item is delivered again.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason. The item is
+	//	delivered again.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -174,8 +177,8 @@ func (c *queueServiceClient) List(ctx context.Context, in *ListRequest, opts ...
 // for forward compatibility.
 //
 // QueueService keeps queues of items and delivers them. A queue is Curator's DistributedQueue with a lock path, and its
-// DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small items, which an
-// ensemble keeps in memory: for more, use a message broker.
+// DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small
+// items, which an ensemble keeps in memory: for more, use a message broker.
 //
 // Names follow the rule of the lock service's names, and do not end in `.taken` or `.takers`. A queue needs no creation: it exists while it has
 // items.
@@ -189,11 +192,13 @@ type QueueServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the item may be in the queue, or appear later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Put(context.Context, *PutRequest) (*PutResponse, error)
-	// Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
-	// second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
-	// is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-	// caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
-	// time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
+	// Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at
+	// most once a second, then `delivered` once. While the item is the caller's, it sends `suspended`, `resumed` and
+	// `revocation_requested`. Call Done when the item is worked off: that removes it.
+	//
+	// If the stream ends before that, however it ends, the item is delivered again, to this or another caller. So an item is delivered at
+	// least once, and to one caller at a time, until one calls Done. After the second time, the item rests for a second, then twice as long
+	// each time, at most 30 seconds. Other items go first meanwhile. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
 	//
@@ -201,7 +206,7 @@ type QueueServiceServer interface {
 	//
 	//	OK: the item is removed, through Done.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): no item within wait_timeout.
-	//	FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and there is no item that is due and that nobody else takes.
+	//	FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and no item is due and left for the caller.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or has an item of this queue.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): another program waits here with nodes that are not Sidekeeper's.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -227,7 +232,8 @@ type QueueServiceServer interface {
 	// OK. Idempotent: a second Done is OK for ten minutes. For a delivery that has ended otherwise, Done acknowledges the end, and the item stays.
 	//
 	//	ABORTED (DELIVERY_RETURNED): the caller had ended the stream before: the item is delivered again.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason: the item is delivered again.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason. The item is
+	//	delivered again.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

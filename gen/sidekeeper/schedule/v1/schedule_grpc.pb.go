@@ -106,8 +106,8 @@ type ScheduleServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Run(ctx context.Context, in *RunRequest, opts ...grpc.CallOption) (*RunResponse, error)
-	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
-	// tick after now that has begun by such a clock may begin again. Idempotent.
+	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick
+	// lies too far ahead, since clocks were wrong. A tick after now that has begun by such a clock may begin again. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.
@@ -348,8 +348,8 @@ type ScheduleServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Run(context.Context, *RunRequest) (*RunResponse, error)
-	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
-	// tick after now that has begun by such a clock may begin again. Idempotent.
+	// Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick
+	// lies too far ahead, since clocks were wrong. A tick after now that has begun by such a clock may begin again. Idempotent.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
 	//	NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.

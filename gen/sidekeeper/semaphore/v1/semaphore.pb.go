@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/semaphore/v1/semaphore.proto
 
-// Distributed semaphores: a number of permits, of which each caller holds one or more at a time. Permits are held as a lock is: a stream that
-// ends before they can be granted to another caller, for as long as its sidecar runs.
+// Distributed semaphores: a number of permits, of which each caller holds one or more at a time. Permits are held as a lock is: their
+// stream ends before they can be granted to another caller, for as long as its sidecar runs.
 
 package semaphorev1
 
@@ -691,8 +691,8 @@ type ResizeRequest struct {
 	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Optional. Why, for holders that are asked to release permits: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. When set, the holds of those that are asked are ended by force when this time expires, counted from when the holder's sidecar
-	// sees the request: 0 to 24 hours. For operators.
+	// Optional. 0 to 24 hours, for operators. Each asked holder's sidecar ends the hold by force when this time expires, counted from when
+	// it sees the request. Omitted, this call ends no hold by force.
 	Grace         *durationpb.Duration `protobuf:"bytes,4,opt,name=grace,proto3" json:"grace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

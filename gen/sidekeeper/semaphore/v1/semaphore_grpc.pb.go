@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: sidekeeper/semaphore/v1/semaphore.proto
 
-// Distributed semaphores: a number of permits, of which each caller holds one or more at a time. Permits are held as a lock is: a stream that
-// ends before they can be granted to another caller, for as long as its sidecar runs.
+// Distributed semaphores: a number of permits, of which each caller holds one or more at a time. Permits are held as a lock is: their
+// stream ends before they can be granted to another caller, for as long as its sidecar runs.
 
 package semaphorev1
 
@@ -50,8 +50,8 @@ type SemaphoreServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*CreateResponse, error)
-	// Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It sends
-	// `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the permits are held it sends
+	// Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It
+	// sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the permits are held, it sends
 	// `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
 	// granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
 	//
@@ -95,9 +95,9 @@ type SemaphoreServiceClient interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// Resize changes how many permits there are. If more are held than that, the holders of those granted last are asked to release them, and see
-	// `revocation_requested`; with a grace period their holds end with LOCK_REVOKED when it expires, and Resize is an operator method. Until
-	// then nobody else is granted any. Idempotent.
+	// Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
+	// release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+	// an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
@@ -107,7 +107,7 @@ type SemaphoreServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error)
 	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
-	// sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
+	// sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -260,8 +260,8 @@ type SemaphoreServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
-	// Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It sends
-	// `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the permits are held it sends
+	// Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It
+	// sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the permits are held, it sends
 	// `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
 	// granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
 	//
@@ -305,9 +305,9 @@ type SemaphoreServiceServer interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// Resize changes how many permits there are. If more are held than that, the holders of those granted last are asked to release them, and see
-	// `revocation_requested`; with a grace period their holds end with LOCK_REVOKED when it expires, and Resize is an operator method. Until
-	// then nobody else is granted any. Idempotent.
+	// Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
+	// release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+	// an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
@@ -317,7 +317,7 @@ type SemaphoreServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(context.Context, *ResizeRequest) (*ResizeResponse, error)
 	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
-	// sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
+	// sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.

@@ -33,14 +33,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
-// unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-// skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
-// recreated is another incarnation, which starts again.
+// SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice. Exceptions: another
+// program that writes to the ensemble sets it back, or the ensemble is restored from an older snapshot. Numbers may be skipped when a
+// reply of the ensemble is lost, or when a sidecar that has reserved them ends. A sequence that is deleted and recreated is another
+// incarnation, which starts again.
 //
-// A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
-// segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
-// anything else happens.
+// A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+// the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
 type SequenceServiceClient interface {
 	// Create creates a sequence, which remains until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
 	//
@@ -56,8 +55,8 @@ type SequenceServiceClient interface {
 	//
 	//	NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
 	//	OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
-	//	numbers that this sidecar has seen; nothing was handed out.
+	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below numbers that this
+	//	sidecar has seen. Nothing was handed out.
 	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
 	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -183,14 +182,13 @@ func (c *sequenceServiceClient) List(ctx context.Context, in *ListRequest, opts 
 // All implementations must embed UnimplementedSequenceServiceServer
 // for forward compatibility.
 //
-// SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
-// unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-// skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
-// recreated is another incarnation, which starts again.
+// SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice. Exceptions: another
+// program that writes to the ensemble sets it back, or the ensemble is restored from an older snapshot. Numbers may be skipped when a
+// reply of the ensemble is lost, or when a sidecar that has reserved them ends. A sequence that is deleted and recreated is another
+// incarnation, which starts again.
 //
-// A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
-// segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
-// anything else happens.
+// A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+// the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
 type SequenceServiceServer interface {
 	// Create creates a sequence, which remains until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
 	//
@@ -206,8 +204,8 @@ type SequenceServiceServer interface {
 	//
 	//	NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
 	//	OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
-	//	numbers that this sidecar has seen; nothing was handed out.
+	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below numbers that this
+	//	sidecar has seen. Nothing was handed out.
 	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
 	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

@@ -26,19 +26,21 @@ if _version_not_supported:
 
 
 class AgreementServiceStub(object):
-    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
-    the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
-    aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
-    stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
-    passed, or somebody asked for it.
+    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. A caller begins an agreement
+    with the participants' names and a deadline, and tells the participants its id. Each participant prepares. Then it votes for COMMIT
+    with Vote, or has the agreement aborted with Abort.
 
-    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
-    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
-    an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
+    The decision is made once and never changes. It is COMMIT only if every participant voted for it, and all votes stood in the very
+    transaction that decided. It is ABORT if, before that, a vote goes with its stream or lease, or a participant votes twice. It is ABORT,
+    too, if the deadline passes or a caller asks for ABORT before that.
 
-    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
-    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
-    forgets them, or spreads them over names.
+    No coordinator is needed after Begin. Every open Vote and Await has COMMIT decided as soon as all votes stand. It has ABORT decided as
+    soon as a vote that it had seen has gone, and otherwise at the deadline. A participant that was frozen or restarted may not know the
+    decision, and asks with Await. Until it knows, it must neither commit nor abort what it has prepared.
+
+    Names follow the rule of the lock service's names. A decision is kept until Forget. Without Forget, it is kept for at least an hour
+    after the deadline. One name has room for some 256 agreements: when it is full, Begin removes the oldest of those whose hour is over. A
+    caller that begins more in an hour should forget them, or spread them over several names.
     """
 
     def __init__(self, channel):
@@ -80,30 +82,32 @@ class AgreementServiceStub(object):
 
 
 class AgreementServiceServicer(object):
-    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
-    the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
-    aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
-    stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
-    passed, or somebody asked for it.
+    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. A caller begins an agreement
+    with the participants' names and a deadline, and tells the participants its id. Each participant prepares. Then it votes for COMMIT
+    with Vote, or has the agreement aborted with Abort.
 
-    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
-    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
-    an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
+    The decision is made once and never changes. It is COMMIT only if every participant voted for it, and all votes stood in the very
+    transaction that decided. It is ABORT if, before that, a vote goes with its stream or lease, or a participant votes twice. It is ABORT,
+    too, if the deadline passes or a caller asks for ABORT before that.
 
-    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
-    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
-    forgets them, or spreads them over names.
+    No coordinator is needed after Begin. Every open Vote and Await has COMMIT decided as soon as all votes stand. It has ABORT decided as
+    soon as a vote that it had seen has gone, and otherwise at the deadline. A participant that was frozen or restarted may not know the
+    decision, and asks with Await. Until it knows, it must neither commit nor abort what it has prepared.
+
+    Names follow the rule of the lock service's names. A decision is kept until Forget. Without Forget, it is kept for at least an hour
+    after the deadline. One name has room for some 256 agreements: when it is full, Begin removes the oldest of those whose hour is over. A
+    caller that begins more in an hour should forget them, or spread them over several names.
     """
 
     def Begin(self, request, context):
-        """Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
-        Not idempotent.
+        """Begin begins an agreement and returns its id, which is never used again. The caller is a participant only if it is named. It need not
+        stay. Not idempotent.
 
-        RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
+        RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and none has passed its hour: forget some.
         RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, nobody votes in it; begin another one.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost. If an agreement has begun, no participant votes in it; begin another one.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -111,10 +115,11 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Vote(self, request, context):
-        """Vote votes for COMMIT. It sends `voted` once and `decided` when there is a decision, and then ends; meanwhile it sends `suspended` and `resumed`.
-        The vote goes when the stream ends, however it ends: ABORT, unless COMMIT was decided until then. So if the stream ends without `decided`,
-        the decision may be either: ask with Await. Each participant votes once: another Vote in its name is ABORT, also when the first has ended, unless
-        the agreement is decided. Prepare before the call, so that both decisions can be carried out. Not idempotent.
+        """Vote votes for COMMIT. Prepare before the call, so that both decisions can be carried out. The stream sends `voted` once, and
+        `decided` when there is a decision. Then it ends. Meanwhile it sends `suspended` and `resumed`. The vote goes when the stream ends,
+        however it ends. Then the decision is ABORT, unless COMMIT was decided before. So if the stream ends without `decided`, the decision
+        may be either: ask with Await. Each participant votes once: a second Vote in its name decides ABORT, even after the first has ended.
+        Exception: a decision that was made before does not change. Not idempotent.
 
         Set no deadline: it ends the vote as well.
 
@@ -137,8 +142,8 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Abort(self, request, context):
-        """Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Whoever may name the agreement may abort
-        it. Idempotent.
+        """Abort decides ABORT unless the agreement is decided, and returns the decision, which may be COMMIT. Any caller that can name the
+        agreement may abort it. Idempotent.
 
         NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -151,8 +156,8 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Await(self, request, context):
-        """Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
-        no longer than that. Nothing is held, and no lease is needed. Idempotent.
+        """Await sends the decision as soon as there is one, and then ends. If the ensemble answers, that is soon after the agreement's deadline
+        at the latest. Set a deadline on the call to wait no longer than that. Nothing is held, and no lease is needed. Idempotent.
 
         The stream ends with
         OK: the decision was sent.
@@ -168,8 +173,8 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
-        Idempotent.
+        """Get returns the agreements of a name that are kept, the oldest first. Get makes no decision: an agreement whose deadline has passed
+        may still be undecided. Idempotent.
 
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -180,7 +185,8 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Forget(self, request, context):
-        """Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
+        """Forget removes a decided agreement for good. Call it when every participant knows the decision. Idempotent: it is OK if there is
+        none.
 
         FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -234,19 +240,21 @@ def add_AgreementServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgreementService(object):
-    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
-    the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
-    aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
-    stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
-    passed, or somebody asked for it.
+    """AgreementService has participants agree whether all of them do something or none does: two-phase commit. A caller begins an agreement
+    with the participants' names and a deadline, and tells the participants its id. Each participant prepares. Then it votes for COMMIT
+    with Vote, or has the agreement aborted with Abort.
 
-    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
-    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
-    an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
+    The decision is made once and never changes. It is COMMIT only if every participant voted for it, and all votes stood in the very
+    transaction that decided. It is ABORT if, before that, a vote goes with its stream or lease, or a participant votes twice. It is ABORT,
+    too, if the deadline passes or a caller asks for ABORT before that.
 
-    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
-    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
-    forgets them, or spreads them over names.
+    No coordinator is needed after Begin. Every open Vote and Await has COMMIT decided as soon as all votes stand. It has ABORT decided as
+    soon as a vote that it had seen has gone, and otherwise at the deadline. A participant that was frozen or restarted may not know the
+    decision, and asks with Await. Until it knows, it must neither commit nor abort what it has prepared.
+
+    Names follow the rule of the lock service's names. A decision is kept until Forget. Without Forget, it is kept for at least an hour
+    after the deadline. One name has room for some 256 agreements: when it is full, Begin removes the oldest of those whose hour is over. A
+    caller that begins more in an hour should forget them, or spread them over several names.
     """
 
     @staticmethod

@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class ElectionServiceStub(object):
-    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
-    lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
-    with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
-    numbered by its fencing token.
+    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+    places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+    hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+    time, numbered by its fencing token.
 
     Names follow the rule of the lock service's names.
     """
@@ -73,18 +73,18 @@ class ElectionServiceStub(object):
 
 
 class ElectionServiceServicer(object):
-    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
-    lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
-    with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
-    numbered by its fencing token.
+    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+    places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+    hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+    time, numbered by its fencing token.
 
     Names follow the rule of the lock service's names.
     """
 
     def Campaign(self, request, context):
-        """Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once a
-        second, then `elected` once; while it leads it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the term
-        ends when the stream does, however it ends. Not idempotent.
+        """Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once
+        a second, then `elected` once. While the caller leads, it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the
+        term ends when the stream does, however it ends. Not idempotent.
 
         Limit the wait with wait_timeout and set no deadline: a deadline ends the term as well.
 
@@ -139,10 +139,10 @@ class ElectionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Transfer(self, request, context):
-        """Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of the other one step back: they give
-        their places up and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
-        candidate leads already, nothing is done. With a grace period the term ends with LOCK_REVOKED when it expires, and Transfer is an
-        operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
+        """Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of that one step back: they give up their
+        places and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
+        candidate leads already, nothing is done. With a grace period, the term ends with LOCK_REVOKED when the period expires. Transfer is
+        then an operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
 
         NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
         FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by
@@ -229,10 +229,10 @@ def add_ElectionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ElectionService(object):
-    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
-    lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
-    with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
-    numbered by its fencing token.
+    """ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+    places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+    hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+    time, numbered by its fencing token.
 
     Names follow the rule of the lock service's names.
     """

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class FencingServiceStub(object):
-    """FencingService answers those to whom a holder sends its ticket along with a request.
+    """FencingService answers programs that a holder sends its ticket along with a request.
     """
 
     def __init__(self, channel):
@@ -48,13 +48,13 @@ class FencingServiceStub(object):
 
 
 class FencingServiceServicer(object):
-    """FencingService answers those to whom a holder sends its ticket along with a request.
+    """FencingService answers programs that a holder sends its ticket along with a request.
     """
 
     def Verify(self, request, context):
         """Verify says whether a ticket's hold lasts. The answer is true of some moment between the call and its answer: the hold may have ended
-        since. So a resource that can compare fencing tokens should refuse all but the largest that it has seen; what the sidecar stores is
-        written with guards; and Verify is for what can do neither. Idempotent.
+        since. So a resource that can compare fencing tokens should refuse all except the largest that it has seen. Write what the sidecar
+        stores with guards. Use Verify for resources that can do neither. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -67,10 +67,10 @@ class FencingServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
-        has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
-        all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
-        a watched node until the stream ends. The stream does not end by itself.
+        """Watch sends the fencing tokens that locks are held with. It sends each as soon as the sidecar knows it, and again whenever the token
+        or `stale` has changed. A slow reader skips intermediate tokens. Of one lock, a stream never sends a smaller token after a larger
+        one. A resource should refuse all tokens except the largest that it was sent or has seen. Then it keeps out earlier holders as soon
+        as it is told of a new one. Each lock counts as a watched node until the stream ends. The stream does not end by itself.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -105,7 +105,7 @@ def add_FencingServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FencingService(object):
-    """FencingService answers those to whom a holder sends its ticket along with a request.
+    """FencingService answers programs that a holder sends its ticket along with a request.
     """
 
     @staticmethod

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class LeaseServiceStub(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
-    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open. It owns everything that is acquired with it,
+    over any connection. When it ends, all of that ends. One caller's lease never affects another's.
     """
 
     def __init__(self, channel):
@@ -64,16 +64,20 @@ class LeaseServiceStub(object):
 
 
 class LeaseServiceServicer(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
-    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open. It owns everything that is acquired with it,
+    over any connection. When it ends, all of that ends. One caller's lease never affects another's.
     """
 
     def Open(self, request, context):
-        """Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-        `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
-        lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
-        sleeps: the ensemble keeps it and commits next to nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
-        anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+        """Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then `suspended` and
+        `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call opens another lease. Set no deadline: it
+        ends the lease.
+
+        An idle lease sleeps: after one ttl without a lock, permit, candidacy, member, entry or delivery, held or waited for, the sidecar
+        stops proving it. A Join that waits for a taken name does not count. The ensemble keeps a sleeping lease and commits next to nothing
+        for it. The stream of a sleeping lease sends no `suspended`. The sidecar proves the lease again before it sends a grant, or anything
+        else that depends on the lease. A sleeping lease is lost only when the ensemble has ended it, as it does after one ttl without
+        hearing of it.
 
         The stream ends with
         OK: closed through Close.
@@ -89,20 +93,20 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Multiplex(self, request_iterator, context):
-        """Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-        stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
-        Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
+        """Multiplex opens a lease, as Open does, and carries everything on it. Messages start and stop locks and members, which costs less than
+        a stream for each. The clients use it. Open, Acquire, Join and Release do the same over streams and calls of their own. The lease
+        that Multiplex opens can be used with all of them.
 
-        Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-        however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
-        send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
-        Who does not read its messages has the whole stream ended. Set no deadline on it.
+        Send `open` first. The sidecar does what follows when the lease is open. When the stream ends, the lease ends and everything on it is
+        released. Close the sending side to close the lease. Exception: a `resumable` lease survives the end of the sidecar's process. Then
+        send `resume` first, within the lease's ttl. Not idempotent: each call opens another lease. If the caller does not read the messages,
+        the sidecar ends the whole stream. Set no deadline.
 
         The stream ends with
         OK: closed through Close, or by the end of the sending side.
-        INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
-        request_id that is 0 or used twice, a message of no kind. What a request itself says wrong ends that request alone, and a `start` of a
-        kind that this sidecar does not know ends so with UNIMPLEMENTED.
+        INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream. The first is neither `open` nor `resume`, or a later one
+        is. A request_id is 0 or used twice, or a message has no kind. An invalid field of a request ends only that request. A `start` of a
+        kind that this sidecar does not know ends with UNIMPLEMENTED, and only that request ends.
         NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
         and with all that Open ends with.
         """
@@ -111,9 +115,9 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-        was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
-        returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
+        """Check returns for how long the lease is proved to remain the caller's. Count the time from the moment you sent the request, not from
+        the moment the response arrived. Check does not wake a sleeping lease. It then returns a lower bound: anything acquired with the
+        lease will be valid for at least this long. Idempotent.
 
         ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -125,10 +129,9 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Close(self, request, context):
-        """Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
-        ended before that. What was acquired with the lease over other connections than this one is kept for callers that
-        called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
-        for that. Idempotent: closing a closed lease is OK for ten minutes.
+        """Close ends the lease. When it returns, everything the lease owned is gone from the ensemble. Its streams have ended before that.
+        Close waits for callers that called Check over other connections than this one. What they rely on is kept until they acknowledge its
+        end, or the time that Check returned expires. Idempotent: closing a closed lease is OK for ten minutes.
 
         ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -184,8 +187,8 @@ def add_LeaseServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LeaseService(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
-    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open. It owns everything that is acquired with it,
+    over any connection. When it ends, all of that ends. One caller's lease never affects another's.
     """
 
     @staticmethod

@@ -28,9 +28,8 @@ if _version_not_supported:
 class LockServiceStub(object):
     """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
-    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
-    else happens.
+    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+    first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     def __init__(self, channel):
@@ -94,16 +93,15 @@ class LockServiceStub(object):
 class LockServiceServicer(object):
     """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
-    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
-    else happens.
+    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+    first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     def Acquire(self, request, context):
-        """Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
-        it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
-        `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-        cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
+        """Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
+        once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
+        `revocation_requested`. The lock is given up when the stream ends, however it ends. Cancel the stream to give up a place or a hold.
+        Not idempotent: each call takes its own place.
 
         Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 
@@ -132,13 +130,15 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AcquireAll(self, request, context):
-        """AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
-        them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
-        each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
-        It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
-        sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
-        one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
-        idempotent: each call takes its own places.
+        """AcquireAll takes a place in the queues of several locks at once and waits for its turn in all of them. Then it holds them all as one
+        hold. All places are taken at the same moment, regardless of the order of the names. So callers that take all that they need with one
+        AcquireAll never wait for each other in a circle. While it waits, the callers behind it wait, too, even for locks in which its turn
+        has come.
+
+        It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the locks are held, it sends
+        `suspended`, `resumed` and `revocation_requested`. A request to release one of the locks asks for all of them. Whatever ends the hold
+        of one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the id of the one hold.
+        Not idempotent: each call takes its own places.
 
         The stream ends with what the stream of Acquire ends with, for each of the locks:
         OK: released through Release.
@@ -180,10 +180,10 @@ class LockServiceServicer(object):
         """Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
         and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
 
-        For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
-        returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-        connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
-        ends with ABORTED, as soon as you have stopped what the lock protects.
+        For a hold that has ended in another way, Release acknowledges the end. The caller no longer relies on what Check returned, and the
+        sidecar gives up the place at once. Without Release, the sidecar keeps the place for as long as Check has said, or until every
+        connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
+        as you have stopped what the lock protects.
 
         ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
         this reason.
@@ -195,10 +195,10 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Revoke(self, request, context):
-        """Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
-        holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
-        Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-        Idempotent: asking again changes reason and requester, but does not extend a running grace period.
+        """Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
+        Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
+        asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
+        extend a running grace period.
 
         PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -211,9 +211,9 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Break(self, request, context):
-        """Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
-        stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-        the place removed from outside. Returns when the hold is gone. Idempotent.
+        """Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the stream with
+        LOCK_BROKEN and then gives the place up. If that has not happened within force_after, the place is removed from outside. Break
+        returns when the hold is gone. Idempotent.
 
         PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -240,10 +240,11 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
-        wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
-        after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-        a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
+        """Explain shows why callers wait for a lock, or what a lease waits for. It shows the lock, its holders and its waiters, what else these
+        wait for in turn, and so on, regardless of their sidecars. It shows which leases wait in a circle, too. What a lease waits for is
+        known half a second after it has begun to wait. It is known only of leases that have or want several locks; on other leases nothing
+        depends. Explain is a view of all names: a policy must allow it for all. It may be out of date by several ticks at worst, where the
+        sidecar's server is behind the others. Idempotent.
 
         NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -346,9 +347,8 @@ def add_LockServiceServicer_to_server(servicer, server):
 class LockService(object):
     """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
-    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
-    else happens.
+    A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+    first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     @staticmethod

@@ -28,9 +28,9 @@ if _version_not_supported:
 class MembershipServiceStub(object):
     """MembershipService joins groups, shows who is in them, and watches them change.
 
-    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
-    INVALID_ARGUMENT before anything else happens.
+    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+    happens.
 
     A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """
@@ -81,9 +81,9 @@ class MembershipServiceStub(object):
 class MembershipServiceServicer(object):
     """MembershipService joins groups, shows who is in them, and watches them change.
 
-    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
-    INVALID_ARGUMENT before anything else happens.
+    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+    happens.
 
     A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """
@@ -96,8 +96,8 @@ class MembershipServiceServicer(object):
         Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
 
         The stream ends with
-        ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
-        itself has joined, or waits to join, under this name.
+        ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT. Or this lease itself has joined, or
+        waits to join, under this name.
         DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
         FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
         ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
@@ -160,9 +160,9 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-        this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
-        last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
+        """Watch sends the same view as Get, whole, at once and whenever it has changed. With it, it sends what changed since the view that this
+        stream sent before. A slow reader skips intermediate views. Without contact with the ensemble, it sends the last view again, marked
+        stale: no present member is reported as gone. The stream does not end by itself.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -189,14 +189,14 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-        first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
-        when force_after expires are removed from outside. Members may join again at any time, which recreates the
-        group. Not idempotent: a second Delete does not find the group.
+        """Delete removes a group that has no members. With force, for operators, it removes any group. Then each member's sidecar is asked
+        first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain when force_after expires
+        are removed from outside. Members may join again at any time, which recreates the group. Not idempotent: a second Delete does not
+        find the group.
 
         NOT_FOUND (GROUP_NOT_FOUND): no such group.
-        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
-        than they are removed, or it contains nodes that are not members.
+        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set. Or its members rejoin faster than they are
+        removed. Or it contains nodes that are not members.
         PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -256,9 +256,9 @@ def add_MembershipServiceServicer_to_server(servicer, server):
 class MembershipService(object):
     """MembershipService joins groups, shows who is in them, and watches them change.
 
-    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
-    is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
-    INVALID_ARGUMENT before anything else happens.
+    A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+    happens.
 
     A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """

@@ -197,8 +197,8 @@ class ScheduleServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Reset(self, request, context):
-        """Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
-        tick after now that has begun by such a clock may begin again. Idempotent.
+        """Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick
+        lies too far ahead, since clocks were wrong. A tick after now that has begun by such a clock may begin again. Idempotent.
 
         PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
         NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.

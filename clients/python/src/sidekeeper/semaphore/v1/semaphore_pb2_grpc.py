@@ -102,8 +102,8 @@ class SemaphoreServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Acquire(self, request, context):
-        """Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It sends
-        `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the permits are held it sends
+        """Acquire waits for one or more permits, first come, first served: a caller that wants many is not overtaken by those that want few. It
+        sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the permits are held, it sends
         `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
         granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
 
@@ -161,9 +161,9 @@ class SemaphoreServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Resize(self, request, context):
-        """Resize changes how many permits there are. If more are held than that, the holders of those granted last are asked to release them, and see
-        `revocation_requested`; with a grace period their holds end with LOCK_REVOKED when it expires, and Resize is an operator method. Until
-        then nobody else is granted any. Idempotent.
+        """Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
+        release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+        an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
 
         NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
         PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
@@ -178,7 +178,7 @@ class SemaphoreServiceServicer(object):
 
     def Get(self, request, context):
         """Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
-        sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
+        sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
 
         NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
         FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.

@@ -26,14 +26,13 @@ if _version_not_supported:
 
 
 class SequenceServiceStub(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
-    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
-    recreated is another incarnation, which starts again.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice. Exceptions: another
+    program that writes to the ensemble sets it back, or the ensemble is restored from an older snapshot. Numbers may be skipped when a
+    reply of the ensemble is lost, or when a sidecar that has reserved them ends. A sequence that is deleted and recreated is another
+    incarnation, which starts again.
 
-    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
-    segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
-    anything else happens.
+    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     def __init__(self, channel):
@@ -75,14 +74,13 @@ class SequenceServiceStub(object):
 
 
 class SequenceServiceServicer(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
-    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
-    recreated is another incarnation, which starts again.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice. Exceptions: another
+    program that writes to the ensemble sets it back, or the ensemble is restored from an older snapshot. Numbers may be skipped when a
+    reply of the ensemble is lost, or when a sidecar that has reserved them ends. A sequence that is deleted and recreated is another
+    incarnation, which starts again.
 
-    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
-    segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
-    anything else happens.
+    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     def Create(self, request, context):
@@ -105,8 +103,8 @@ class SequenceServiceServicer(object):
 
         NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
         OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
-        numbers that this sidecar has seen; nothing was handed out.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below numbers that this
+        sidecar has seen. Nothing was handed out.
         FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
         NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -224,14 +222,13 @@ def add_SequenceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SequenceService(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
-    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
-    recreated is another incarnation, which starts again.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice. Exceptions: another
+    program that writes to the ensemble sets it back, or the ensemble is restored from an older snapshot. Numbers may be skipped when a
+    reply of the ensemble is lost, or when a sidecar that has reserved them ends. A sequence that is deleted and recreated is another
+    incarnation, which starts again.
 
-    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
-    segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
-    anything else happens.
+    A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+    the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
     """
 
     @staticmethod

@@ -122,7 +122,7 @@ export interface Entered {
   holdId: string;
   /** Always set. Tells this entry from all others at the barrier. */
   token: bigint;
-  /** Always set. Tells those who are inside together from all who enter the barrier later: it is the same for all of them, and grows. */
+  /** Always set. Numbers the round: it is the same for all callers that are inside together, and larger for callers that enter later. */
   round: bigint;
 }
 
@@ -1306,17 +1306,18 @@ export const Barrier: MessageFns<Barrier> = {
 
 /**
  * BarrierService sets and removes barriers and waits at them, and lets callers enter and leave double barriers. A barrier is Curator's
- * DistributedBarrier and kazoo's Barrier, a double barrier is their DistributedDoubleBarrier and DoubleBarrier, so that their clients can
- * use the same.
+ * DistributedBarrier and kazoo's Barrier. A double barrier is their DistributedDoubleBarrier and DoubleBarrier. So their clients can use
+ * the same barriers.
  *
  * Names follow the rule of the lock service's names. Use a name either for a barrier or for a double barrier.
  */
 export type BarrierServiceService = typeof BarrierServiceService;
 export const BarrierServiceService = {
   /**
-   * Set sets a barrier: whoever calls Wait from now on waits. It remains until Remove. Idempotent: it is OK if the barrier is set.
+   * Set sets a barrier: callers that call Wait from now on wait. The barrier remains until Remove. Idempotent: it is OK if the barrier is
+   * set.
    *
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -1332,12 +1333,12 @@ export const BarrierServiceService = {
     responseDeserialize: (value: Buffer): SetResponse => SetResponse.decode(value),
   },
   /**
-   * Remove removes a barrier: whoever waits at it goes on. Idempotent: it is OK if the barrier is not set.
+   * Remove removes a barrier: the callers that wait at it go on. Idempotent: it is OK if the barrier is not set.
    *
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless somebody may have set the barrier anew.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless another caller may have set the barrier anew.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   remove: {
@@ -1351,8 +1352,8 @@ export const BarrierServiceService = {
   },
   /**
    * Wait waits until the barrier is not set: the stream ends with OK when there was such a moment after the call had begun. It sends one
-   * message if it has to wait. A barrier that is removed and set anew at once lets go on whoever waited. Nothing is held, and no lease is
-   * needed. Idempotent.
+   * message if it has to wait. If a caller removes a barrier and sets it anew at once, all callers that waited go on. Nothing is held,
+   * and no lease is needed. Idempotent.
    *
    * The stream ends with
    *   OK: the barrier is not set, or was not.
@@ -1373,9 +1374,9 @@ export const BarrierServiceService = {
   },
   /**
    * Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
-   * for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
-   * nobody waits for it any more. Leave ends it together with the others. Not idempotent.
+   * then `entered` once. While the caller is inside, it sends `suspended` and `resumed`. A caller that comes while others are inside
+   * waits for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it
+   * ends. Then the others do not wait for it any more. Leave ends it together with the others. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
    *
@@ -1404,9 +1405,9 @@ export const BarrierServiceService = {
     responseDeserialize: (value: Buffer): EnterResponse => EnterResponse.decode(value),
   },
   /**
-   * Leave says that the caller is done, and returns when all who entered with it have left or have lost their leases. The stream of Enter ends
-   * before that, with OK. It may take long: set a deadline to wait no longer than that, and then call it again or end the stream. Idempotent: it
-   * can be called again for ten minutes, and waits then for those who have not left yet.
+   * Leave says that the caller is done. It returns when all callers that entered with it have left or have lost their leases. The stream
+   * of Enter ends before that, with OK. Leave may take long. Set a deadline to wait no longer than that, and then call it again or end
+   * the stream. Idempotent: for ten minutes it can be called again, and waits for the callers that have not left yet.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the entry had already ended, for this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such entry of this caller.
@@ -1445,9 +1446,10 @@ export const BarrierServiceService = {
 
 export interface BarrierServiceServer extends UntypedServiceImplementation {
   /**
-   * Set sets a barrier: whoever calls Wait from now on waits. It remains until Remove. Idempotent: it is OK if the barrier is set.
+   * Set sets a barrier: callers that call Wait from now on wait. The barrier remains until Remove. Idempotent: it is OK if the barrier is
+   * set.
    *
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -1455,19 +1457,19 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
    */
   set: handleUnaryCall<SetRequest, SetResponse>;
   /**
-   * Remove removes a barrier: whoever waits at it goes on. Idempotent: it is OK if the barrier is not set.
+   * Remove removes a barrier: the callers that wait at it go on. Idempotent: it is OK if the barrier is not set.
    *
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier, at which callers stand.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): it is a double barrier with callers at it.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless somebody may have set the barrier anew.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe unless another caller may have set the barrier anew.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   remove: handleUnaryCall<RemoveRequest, RemoveResponse>;
   /**
    * Wait waits until the barrier is not set: the stream ends with OK when there was such a moment after the call had begun. It sends one
-   * message if it has to wait. A barrier that is removed and set anew at once lets go on whoever waited. Nothing is held, and no lease is
-   * needed. Idempotent.
+   * message if it has to wait. If a caller removes a barrier and sets it anew at once, all callers that waited go on. Nothing is held,
+   * and no lease is needed. Idempotent.
    *
    * The stream ends with
    *   OK: the barrier is not set, or was not.
@@ -1480,9 +1482,9 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
   wait: handleServerStreamingCall<WaitRequest, WaitResponse>;
   /**
    * Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
-   * for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
-   * nobody waits for it any more. Leave ends it together with the others. Not idempotent.
+   * then `entered` once. While the caller is inside, it sends `suspended` and `resumed`. A caller that comes while others are inside
+   * waits for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it
+   * ends. Then the others do not wait for it any more. Leave ends it together with the others. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
    *
@@ -1503,9 +1505,9 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
    */
   enter: handleServerStreamingCall<EnterRequest, EnterResponse>;
   /**
-   * Leave says that the caller is done, and returns when all who entered with it have left or have lost their leases. The stream of Enter ends
-   * before that, with OK. It may take long: set a deadline to wait no longer than that, and then call it again or end the stream. Idempotent: it
-   * can be called again for ten minutes, and waits then for those who have not left yet.
+   * Leave says that the caller is done. It returns when all callers that entered with it have left or have lost their leases. The stream
+   * of Enter ends before that, with OK. Leave may take long. Set a deadline to wait no longer than that, and then call it again or end
+   * the stream. Idempotent: for ten minutes it can be called again, and waits for the callers that have not left yet.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the entry had already ended, for this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such entry of this caller.

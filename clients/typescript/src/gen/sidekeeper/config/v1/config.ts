@@ -130,8 +130,8 @@ export interface DeleteRequest {
   /** Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators. */
   recursive: boolean;
   /**
-   * Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
-   * its own.
+   * Optional. At most 16 different ones. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit,
+   * which has its own.
    */
   guards: Guard[];
 }
@@ -2181,9 +2181,9 @@ export const Fresh: MessageFns<Fresh> = {
 /**
  * ConfigService stores, lists and watches the configuration.
  *
- * A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment is `.` or
- * `..`, and the first is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only
- * if it was put. Keys are ordered segment by segment, as if `/` came before every other character: `a`, `a/b`, `a-b`.
+ * A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the first
+ * is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only if it was put. Keys are ordered segment by segment, as
+ * if `/` came before every other character: `a`, `a/b`, `a-b`.
  *
  * A value is 0 to 1,000,000 bytes.
  */
@@ -2233,7 +2233,7 @@ export const ConfigServiceService = {
    * Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
    * and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key, regardless of the precondition. With recursive, no key below it either.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
    *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
@@ -2274,8 +2274,8 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
-   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not
-   * met, nothing is done, and `operation` in the metadata of the ErrorInfo says which one it was, counted from 0.
+   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not met, nothing
+   * is done. `operation` in the metadata of the ErrorInfo says which operation it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
@@ -2285,9 +2285,9 @@ export const ConfigServiceService = {
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and
-   *   values in all; a key occurs twice, or is below one that is deleted and is not deleted itself; a field of one of them
-   *   breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and values in all.
+   *   Or a key occurs twice. Or a key lies below one that is deleted, and is not deleted itself. Or a field of an operation breaks a
+   *   rule.
    */
   commit: {
     path: "/sidekeeper.config.v1.ConfigService/Commit" as const,
@@ -2299,11 +2299,11 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): CommitResponse => CommitResponse.decode(value),
   },
   /**
-   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`; from then on
-   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a stream
-   * gets the newest state of each key that changed since its last message, which says whether there were values in between.
-   * It always converges to what is stored. When contact with the ensemble is lost, the stream gets
-   * `stale`, and when everything that happened meanwhile has been sent, `fresh`. The stream does not end by itself.
+   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`. From then on it sends
+   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a message has the newest state of
+   * each key that changed since the last message. It says whether there were values in between. The stream always converges to what is
+   * stored. When contact with the ensemble is lost, it sends `stale`. When it has sent everything that happened meanwhile, it sends
+   * `fresh`. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -2352,7 +2352,7 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    * Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
    * and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key, regardless of the precondition. With recursive, no key below it either.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
    *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
@@ -2377,8 +2377,8 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
-   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not
-   * met, nothing is done, and `operation` in the metadata of the ErrorInfo says which one it was, counted from 0.
+   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not met, nothing
+   * is done. `operation` in the metadata of the ErrorInfo says which operation it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
@@ -2388,17 +2388,17 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and
-   *   values in all; a key occurs twice, or is below one that is deleted and is not deleted itself; a field of one of them
-   *   breaks a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and values in all.
+   *   Or a key occurs twice. Or a key lies below one that is deleted, and is not deleted itself. Or a field of an operation breaks a
+   *   rule.
    */
   commit: handleUnaryCall<CommitRequest, CommitResponse>;
   /**
-   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`; from then on
-   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a stream
-   * gets the newest state of each key that changed since its last message, which says whether there were values in between.
-   * It always converges to what is stored. When contact with the ensemble is lost, the stream gets
-   * `stale`, and when everything that happened meanwhile has been sent, `fresh`. The stream does not end by itself.
+   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`. From then on it sends
+   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a message has the newest state of
+   * each key that changed since the last message. It says whether there were values in between. The stream always converges to what is
+   * stored. When contact with the ensemble is lost, it sends `stale`. When it has sent everything that happened meanwhile, it sends
+   * `fresh`. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.

@@ -415,9 +415,9 @@ export const DelayGrantsResponse: MessageFns<DelayGrantsResponse> = {
 export type DevServiceService = typeof DevServiceService;
 export const DevServiceService = {
   /**
-   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
-   * suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-   * Returns at once. The newest call counts: it shortens or extends a suspension in progress.
+   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut. The sidecar's leases are suspended. If the
+   * suspension lasts longer than they are valid, they are lost. Other clients of the ensemble are cut off as well. Returns at once. The
+   * newest call counts: it shortens or extends a suspension in progress.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
    */
@@ -468,9 +468,9 @@ export const DevServiceService = {
 
 export interface DevServiceServer extends UntypedServiceImplementation {
   /**
-   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
-   * suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-   * Returns at once. The newest call counts: it shortens or extends a suspension in progress.
+   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut. The sidecar's leases are suspended. If the
+   * suspension lasts longer than they are valid, they are lost. Other clients of the ensemble are cut off as well. Returns at once. The
+   * newest call counts: it shortens or extends a suspension in progress.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
    */

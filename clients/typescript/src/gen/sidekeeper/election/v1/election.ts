@@ -76,7 +76,7 @@ export interface CampaignResponse {
     | undefined;
 }
 
-/** Candidacy says how a candidate stands that has to wait. */
+/** Candidacy says how many are ahead of a candidate that has to wait. */
 export interface Candidacy {
   /** Always set. How many are ahead, the leader among them. */
   position: number;
@@ -106,7 +106,10 @@ export interface YieldRequested {
 
 /** Leader is who leads an election. */
 export interface Leader {
-  /** As given to Campaign; for a leader by Acquire its owner; for one that is not Sidekeeper's, what it wrote about itself, if that is text. */
+  /**
+   * As given to Campaign. Of a leader by Acquire, its owner. Of a leader that is not Sidekeeper's, what it wrote about itself, if that is
+   * text.
+   */
   candidate: string;
   /** As given to Campaign, or to the latest Proclaim. */
   value: string;
@@ -186,8 +189,8 @@ export interface TransferRequest {
   /** Optional. Why, for the leader: at most 256 bytes of UTF-8 without control characters. */
   reason: string;
   /**
-   * Optional. When set, the leader's term is ended by force when this time expires, counted from when the leader's sidecar
-   * sees the request: 0 to 24 hours. For operators.
+   * Optional. 0 to 24 hours, for operators. The leader's sidecar ends the term by force when this time expires, counted from when it sees
+   * the request. Omitted, this call does not end the term by force.
    */
   grace: Duration | undefined;
 }
@@ -1968,19 +1971,19 @@ export const Vacant: MessageFns<Vacant> = {
 };
 
 /**
- * ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name: its candidates stand in the
- * lock's queue, together with callers that acquire the lock, and its leader is the lock's holder. So a hold of an election is checked
- * with LockService.Check, ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term, one leader's time, is
- * numbered by its fencing token.
+ * ElectionService elects leaders, shows them, and hands leadership over. An election is the lock of the same name. Its candidates have
+ * places in the lock's queue, together with callers that acquire the lock. Its leader is the lock's holder. So LockService.Check checks a
+ * hold of an election. The hold ends when the lock is revoked or broken, and guards writes as a lock's hold does. A term is one leader's
+ * time, numbered by its fencing token.
  *
  * Names follow the rule of the lock service's names.
  */
 export type ElectionServiceService = typeof ElectionServiceService;
 export const ElectionServiceService = {
   /**
-   * Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once a
-   * second, then `elected` once; while it leads it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the term
-   * ends when the stream does, however it ends. Not idempotent.
+   * Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once
+   * a second, then `elected` once. While the caller leads, it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the
+   * term ends when the stream does, however it ends. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the term as well.
    *
@@ -2050,10 +2053,10 @@ export const ElectionServiceService = {
     responseDeserialize: (value: Buffer): ResignResponse => ResignResponse.decode(value),
   },
   /**
-   * Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of the other one step back: they give
-   * their places up and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
-   * candidate leads already, nothing is done. With a grace period the term ends with LOCK_REVOKED when it expires, and Transfer is an
-   * operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
+   * Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of that one step back: they give up their
+   * places and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
+   * candidate leads already, nothing is done. With a grace period, the term ends with LOCK_REVOKED when the period expires. Transfer is
+   * then an operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
    *
    *   NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
    *   FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by
@@ -2117,9 +2120,9 @@ export const ElectionServiceService = {
 
 export interface ElectionServiceServer extends UntypedServiceImplementation {
   /**
-   * Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once a
-   * second, then `elected` once; while it leads it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the term
-   * ends when the stream does, however it ends. Not idempotent.
+   * Campaign waits for its turn to lead, first come, first served. It sends `candidate` if it has to wait, at once and later at most once
+   * a second, then `elected` once. While the caller leads, it sends `suspended`, `resumed` and `yield_requested`. The candidacy or the
+   * term ends when the stream does, however it ends. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the term as well.
    *
@@ -2165,10 +2168,10 @@ export interface ElectionServiceServer extends UntypedServiceImplementation {
    */
   resign: handleUnaryCall<ResignRequest, ResignResponse>;
   /**
-   * Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of the other one step back: they give
-   * their places up and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
-   * candidate leads already, nothing is done. With a grace period the term ends with LOCK_REVOKED when it expires, and Transfer is an
-   * operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
+   * Transfer asks the leader to yield to another candidate. Before that, the candidates ahead of that one step back: they give up their
+   * places and take the last ones, in any order. Transfer returns when the leader has been asked; Watch shows when it has yielded. If the
+   * candidate leads already, nothing is done. With a grace period, the term ends with LOCK_REVOKED when the period expires. Transfer is
+   * then an operator method. A leader that is not Sidekeeper's is asked in Curator's way, and is never ended by force. Idempotent.
    *
    *   NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
    *   FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by

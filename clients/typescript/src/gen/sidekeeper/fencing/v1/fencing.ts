@@ -15,7 +15,7 @@ export const protobufPackage = "sidekeeper.fencing.v1";
 
 export const protobufFileName = "sidekeeper/fencing/v1/fencing.proto";
 
-/** VerifyRequest has the ticket that somebody sent along. */
+/** VerifyRequest has the ticket that a holder sent along. */
 export interface VerifyRequest {
   /** Required. The ticket. */
   ticket:
@@ -25,11 +25,11 @@ export interface VerifyRequest {
   consistency: Consistency;
 }
 
-/** VerifyResponse says how it stands with the hold. */
+/** VerifyResponse says whether the hold lasts. */
 export interface VerifyResponse {
   /** Whether the lock is held with the ticket's fencing token. */
   held: boolean;
-  /** The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it. */
+  /** The fencing token that the lock is held with, of several holders the first one's; 0 if no caller holds it. */
   currentToken: bigint;
 }
 
@@ -56,9 +56,12 @@ export interface WatchResponse {
 export interface CurrentToken {
   /** Always set. The lock's name. */
   lock: string;
-  /** The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it. */
+  /** The fencing token that the lock is held with, of several holders the first one's; 0 if no caller holds it. */
   fencingToken: bigint;
-  /** Whether the token may be out of date: the sidecar has lost contact with the ensemble, or was shown something older than what it has sent. */
+  /**
+   * Whether the token may be out of date. Then the sidecar has lost contact with the ensemble, or sees an earlier state than what it has
+   * sent.
+   */
   stale: boolean;
 }
 
@@ -425,13 +428,13 @@ export const CurrentToken: MessageFns<CurrentToken> = {
   },
 };
 
-/** FencingService answers those to whom a holder sends its ticket along with a request. */
+/** FencingService answers programs that a holder sends its ticket along with a request. */
 export type FencingServiceService = typeof FencingServiceService;
 export const FencingServiceService = {
   /**
    * Verify says whether a ticket's hold lasts. The answer is true of some moment between the call and its answer: the hold may have ended
-   * since. So a resource that can compare fencing tokens should refuse all but the largest that it has seen; what the sidecar stores is
-   * written with guards; and Verify is for what can do neither. Idempotent.
+   * since. So a resource that can compare fencing tokens should refuse all except the largest that it has seen. Write what the sidecar
+   * stores with guards. Use Verify for resources that can do neither. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -449,10 +452,10 @@ export const FencingServiceService = {
     responseDeserialize: (value: Buffer): VerifyResponse => VerifyResponse.decode(value),
   },
   /**
-   * Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
-   * has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
-   * all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
-   * a watched node until the stream ends. The stream does not end by itself.
+   * Watch sends the fencing tokens that locks are held with. It sends each as soon as the sidecar knows it, and again whenever the token
+   * or `stale` has changed. A slow reader skips intermediate tokens. Of one lock, a stream never sends a smaller token after a larger
+   * one. A resource should refuse all tokens except the largest that it was sent or has seen. Then it keeps out earlier holders as soon
+   * as it is told of a new one. Each lock counts as a watched node until the stream ends. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -475,8 +478,8 @@ export const FencingServiceService = {
 export interface FencingServiceServer extends UntypedServiceImplementation {
   /**
    * Verify says whether a ticket's hold lasts. The answer is true of some moment between the call and its answer: the hold may have ended
-   * since. So a resource that can compare fencing tokens should refuse all but the largest that it has seen; what the sidecar stores is
-   * written with guards; and Verify is for what can do neither. Idempotent.
+   * since. So a resource that can compare fencing tokens should refuse all except the largest that it has seen. Write what the sidecar
+   * stores with guards. Use Verify for resources that can do neither. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's name is a directory with nodes that are not contenders.
@@ -486,10 +489,10 @@ export interface FencingServiceServer extends UntypedServiceImplementation {
    */
   verify: handleUnaryCall<VerifyRequest, VerifyResponse>;
   /**
-   * Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
-   * has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
-   * all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
-   * a watched node until the stream ends. The stream does not end by itself.
+   * Watch sends the fencing tokens that locks are held with. It sends each as soon as the sidecar knows it, and again whenever the token
+   * or `stale` has changed. A slow reader skips intermediate tokens. Of one lock, a stream never sends a smaller token after a larger
+   * one. A resource should refuse all tokens except the largest that it was sent or has seen. Then it keeps out earlier holders as soon
+   * as it is told of a new one. Each lock counts as a watched node until the stream ends. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.

@@ -26,23 +26,23 @@ export enum Mode {
 }
 
 /**
- * Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits the
- * write only while the hold's place stands in the lock's queue, hence before another caller can be granted what the hold excludes. A guard
- * costs no further request. A place that only waits is no guard.
+ * Guard is a hold that must last for a write to be carried out. The ensemble checks it in the transaction of the write itself. It commits
+ * the write only while the hold's place is in the lock's queue. So the write comes before another caller can be granted what the hold
+ * excludes. A guard costs no further request. A place that only waits is no guard.
  */
 export interface Guard {
   /** Required. */
   hold:
     | //
-    /** A hold of the caller's, as Granted told it, or a delivery, as QueueService's Delivered did. One that has ended is refused. */
+    /** A hold of the caller's, from Granted, or a delivery, from QueueService's Delivered. One that has ended is refused. */
     { $case: "holdId"; value: string }
     | //
-    /** Somebody's hold, who has handed on its ticket. The caller must be allowed to read the lock (LockService.Get). */
+    /** Another holder's hold, by the ticket that it has handed on. The caller must be allowed to read the lock (LockService.Get). */
     { $case: "ticket"; value: Ticket }
     | undefined;
 }
 
-/** Ticket names a hold for everybody. It is no secret, and good until the hold's place is gone. */
+/** Ticket names a hold for all callers. It is no secret, and it is good until the hold's place is gone. */
 export interface Ticket {
   /** Required. The lock's name. */
   lock: string;

@@ -38,8 +38,8 @@ export enum State {
   /** SUSPENDED - A heartbeat is late. What the lease owns is still the caller's until the validity expires. */
   SUSPENDED = 2,
   /**
-   * SLEEPING - Nothing has stood on the lease for its ttl: it is kept and not proved, for which the ensemble commits next to nothing. It is proved again before
-   * anything is told that rests on it.
+   * SLEEPING - The lease has been empty for its ttl. The ensemble keeps it and commits next to nothing for it. The sidecar stops proving it, and
+   * proves it again before it tells anything that depends on it.
    */
   SLEEPING = 3,
   UNRECOGNIZED = -1,
@@ -48,11 +48,13 @@ export enum State {
 /** OpenRequest describes the lease to open. */
 export interface OpenRequest {
   /**
-   * Optional. How long the ensemble keeps the lease without hearing from it; omitted, the sidecar's
-   * `--session-timeout`. 1 millisecond to 24 hours, which the ensemble adjusts to its own range (by default 2 to 20 ticks);
-   * a value too short to be proved safely is refused. It does not limit how long a caller that is frozen or cut off by the
-   * network keeps what it has while its sidecar runs: that is until the sidecar has had no sign of life for
-   * `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as the caller may still rely on it.
+   * Optional. How long the ensemble keeps the lease without hearing from it: 1 millisecond to 24 hours. Omitted, the sidecar's
+   * `--session-timeout`. The ensemble adjusts it to its own range, by default 2 to 20 ticks. A value too short to be proved safely is
+   * refused.
+   *
+   * It does not limit how long a caller that is frozen or cut off keeps what it has while its sidecar runs. That lasts until the sidecar
+   * has had no sign of life for `--keepalive-time` and `--keepalive-timeout`, 10 s and 5 s by default. After that it lasts for as long as
+   * the caller may still rely on what it has.
    */
   ttl:
     | Duration
@@ -105,12 +107,12 @@ export interface Opened {
     | undefined;
   /**
    * Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
-   * Multiplex over a Unix socket do, of a sidecar with a `--state-dir`.
+   * Multiplex over a Unix socket do, and only if the sidecar has a `--state-dir`.
    */
   resumable: boolean;
 }
 
-/** MultiplexRequest is one message to a lease that carries everything that stands on it. */
+/** MultiplexRequest is one message from the caller on a stream of Multiplex. */
 export interface MultiplexRequest {
   /** Required. What is asked for. */
   request:
@@ -127,22 +129,24 @@ export interface MultiplexRequest {
     /** Gives up what was started, or acknowledges its end. */
     { $case: "stop"; value: Stop }
     | //
-    /** Asks how long the lease, and with it all that stands on it, is valid. */
+    /** Asks how long the lease, and with it everything on it, is valid. */
     { $case: "check"; value: CheckValidity }
     | undefined;
 }
 
 /**
- * Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
- * claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
- * same place with the same token. Until then rely on what was told before the stream broke, and no longer than that, and on nothing if
- * it was the caller that closed its connection, as gRPC does when its own keepalive runs out: the sidecar may live and take that for the
- * end of the caller. The clients use no keepalive over Unix sockets.
+ * Resume comes back to a lease whose sidecar has been started anew. The sidecar sends `opened` when the lease is proved to be alive. Then
+ * it sends for each claim what it would send for the request: `granted` or `joined` again, or `queued`, or `ended`. What was held is held
+ * without a gap: the same place with the same token.
+ *
+ * Until then, rely on the validity that the sidecar told before the stream broke, and no longer. Exception: rely on nothing if the caller
+ * closed its connection, as gRPC does when its own keepalive runs out. The sidecar may live and take that for the end of the caller. The
+ * clients use no keepalive over Unix sockets.
  */
 export interface Resume {
   /** Required. From `opened`. */
   leaseId: string;
-  /** What of the lease the caller still wants, at most 10,000. The rest is given up at once. */
+  /** What the caller still wants of the lease: at most 10,000. The sidecar gives up the rest at once. */
   claims: Claim[];
   /** Optional. As in `open`. */
   keepalive: Duration | undefined;
@@ -154,11 +158,14 @@ export interface Claim {
   start:
     | Start
     | undefined;
-  /** The hold, which keeps the id. For a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt. */
+  /**
+   * The hold, which keeps the id: of a lock or permits that were granted, leadership, a double barrier that was entered, or an attempt.
+   * Otherwise empty.
+   */
   holdId: string;
   /**
-   * For a lock, leadership or an attempt, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
-   * the request ends.
+   * For a lock, leadership or an attempt, the fencing token. For permits or an entry, their token. For a member that has joined, its
+   * incarnation. Otherwise 0. If what was granted is gone, the request ends.
    */
   token: bigint;
 }
@@ -197,25 +204,22 @@ export interface Start {
 }
 
 /**
- * Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
- * gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
- * longer relies on what it was told, and the place is given up at once. A request that is not known is ignored.
+ * Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is gone
+ * from the ensemble. After an `ended` that the caller did not ask for, `stop` acknowledges that end. The caller no longer relies on what
+ * it was told, the sidecar gives up the place at once, and nothing follows. A request that is not known is ignored.
  */
 export interface Stop {
   /** Required. From `start`. */
   requestId: bigint;
 }
 
-/** CheckValidity asks for how long the lease is valid, and with it all that stands on it. */
+/** CheckValidity asks for how long the lease is valid, and with it everything on it. */
 export interface CheckValidity {
   /** Required. Comes back in `checked`; chosen by the caller. */
   checkId: bigint;
 }
 
-/**
- * MultiplexResponse is one message of a lease that carries everything that stands on it. Ignore messages whose response or event you
- * do not know.
- */
+/** MultiplexResponse is one message from the sidecar on a stream of Multiplex. Ignore messages whose response or event you do not know. */
 export interface MultiplexResponse {
   /** What happened. */
   response:
@@ -224,8 +228,8 @@ export interface MultiplexResponse {
     { $case: "opened"; value: Opened }
     | //
     /**
-     * Contact with the ensemble is lost; the lease is not, nor is anything that stands on it. Sent again at least once a second
-     * while it lasts, and once for all.
+     * Contact with the ensemble is lost; the lease and everything on it are not. Sent again at least once a second while it lasts, and
+     * once for all.
      */
     { $case: "suspended"; value: Suspended }
     | //
@@ -246,7 +250,7 @@ export interface MultiplexResponse {
     | undefined;
 }
 
-/** Event is what the single stream of a request would send: all of its events but `suspended` and `resumed`. */
+/** Event is what the single stream of a request would send: all of its events except `suspended` and `resumed`. */
 export interface Event {
   /** Always set. From `start`. */
   requestId: bigint;
@@ -280,8 +284,8 @@ export interface Event {
 }
 
 /**
- * Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
- * ended is given up, unless the caller itself has given it up; nothing about the request follows it.
+ * Ended says that a request has ended, with the status that its single stream would end with. The sidecar sends it before it gives up the
+ * place. Exception: the caller itself has given it up. Nothing about the request follows.
  */
 export interface Ended {
   /** Always set. From `start`. */
@@ -292,9 +296,9 @@ export interface Ended {
   reason: string;
   /** The status's message. Empty with OK. */
   message: string;
-  /** What ErrorInfo says more: which limit, whose hold. */
+  /** The metadata of the status's ErrorInfo, such as which limit or whose hold. */
   metadata: { [key: string]: string };
-  /** Set where it is worth to try again: after how long, as in RetryInfo. */
+  /** Set if it is worth trying again: after how long, as in RetryInfo. */
   retryDelay: Duration | undefined;
 }
 
@@ -308,8 +312,8 @@ export interface Checked {
   /** Always set. From `check`. */
   checkId: bigint;
   /**
-   * Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. Of a lease that
-   * sleeps, on which nothing stands: whatever will be acquired with it is the caller's for as long at least.
+   * Always set. The lease and everything on it is proved to be the caller's for this long after `check` was sent. Of a sleeping lease, a
+   * lower bound: anything acquired with it will be valid for at least this long.
    */
   validFor: Duration | undefined;
 }
@@ -322,7 +326,10 @@ export interface CheckRequest {
 
 /** CheckResponse says how long a lease is valid. */
 export interface CheckResponse {
-  /** Always set. The lease is proved to be the caller's for this long after the request was sent. Of one that sleeps: see Check. */
+  /**
+   * Always set. The lease is proved to be the caller's for this long after the request was sent. Of a sleeping lease, a lower bound: see
+   * Check.
+   */
   validFor: Duration | undefined;
 }
 
@@ -2653,17 +2660,21 @@ export const Possession: MessageFns<Possession> = {
 };
 
 /**
- * LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
- * acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
+ * LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open. It owns everything that is acquired with it,
+ * over any connection. When it ends, all of that ends. One caller's lease never affects another's.
  */
 export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
   /**
-   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
-   * lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
-   * sleeps: the ensemble keeps it and commits next to nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
-   * anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then `suspended` and
+   * `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call opens another lease. Set no deadline: it
+   * ends the lease.
+   *
+   * An idle lease sleeps: after one ttl without a lock, permit, candidacy, member, entry or delivery, held or waited for, the sidecar
+   * stops proving it. A Join that waits for a taken name does not count. The ensemble keeps a sleeping lease and commits next to nothing
+   * for it. The stream of a sleeping lease sends no `suspended`. The sidecar proves the lease again before it sends a grant, or anything
+   * else that depends on the lease. A sleeping lease is lost only when the ensemble has ended it, as it does after one ttl without
+   * hearing of it.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2684,20 +2695,20 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): OpenResponse => OpenResponse.decode(value),
   },
   /**
-   * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
-   * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
+   * Multiplex opens a lease, as Open does, and carries everything on it. Messages start and stop locks and members, which costs less than
+   * a stream for each. The clients use it. Open, Acquire, Join and Release do the same over streams and calls of their own. The lease
+   * that Multiplex opens can be used with all of them.
    *
-   * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-   * however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
-   * send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
-   * Who does not read its messages has the whole stream ended. Set no deadline on it.
+   * Send `open` first. The sidecar does what follows when the lease is open. When the stream ends, the lease ends and everything on it is
+   * released. Close the sending side to close the lease. Exception: a `resumable` lease survives the end of the sidecar's process. Then
+   * send `resume` first, within the lease's ttl. Not idempotent: each call opens another lease. If the caller does not read the messages,
+   * the sidecar ends the whole stream. Set no deadline.
    *
    * The stream ends with
    *   OK: closed through Close, or by the end of the sending side.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
-   *   request_id that is 0 or used twice, a message of no kind. What a request itself says wrong ends that request alone, and a `start` of a
-   *   kind that this sidecar does not know ends so with UNIMPLEMENTED.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream. The first is neither `open` nor `resume`, or a later one
+   *   is. A request_id is 0 or used twice, or a message has no kind. An invalid field of a request ends only that request. A `start` of a
+   *   kind that this sidecar does not know ends with UNIMPLEMENTED, and only that request ends.
    *   NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
    *   and with all that Open ends with.
    */
@@ -2711,9 +2722,9 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): MultiplexResponse => MultiplexResponse.decode(value),
   },
   /**
-   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
-   * returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
+   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment you sent the request, not from
+   * the moment the response arrived. Check does not wake a sleeping lease. It then returns a lower bound: anything acquired with the
+   * lease will be valid for at least this long. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2730,10 +2741,9 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): CheckResponse => CheckResponse.decode(value),
   },
   /**
-   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
-   * ended before that. What was acquired with the lease over other connections than this one is kept for callers that
-   * called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
-   * for that. Idempotent: closing a closed lease is OK for ten minutes.
+   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble. Its streams have ended before that.
+   * Close waits for callers that called Check over other connections than this one. What they rely on is kept until they acknowledge its
+   * end, or the time that Check returned expires. Idempotent: closing a closed lease is OK for ten minutes.
    *
    *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2766,11 +2776,15 @@ export const LeaseServiceService = {
 
 export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
-   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing has stood for its ttl (no
-   * lock, permits, candidacy, member, entry or delivery, held or waited for; who waits to join under a name that is taken has nothing yet)
-   * sleeps: the ensemble keeps it and commits next to nothing for it, and it is not told of contact that is lost. It is proved again before a grant or
-   * anything else is told that rests on it, and lost only when the ensemble has ended it, as it does where it hears nothing of it for the ttl. Not idempotent: each call opens another lease. Set no deadline on it: a deadline ends the lease.
+   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then `suspended` and
+   * `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call opens another lease. Set no deadline: it
+   * ends the lease.
+   *
+   * An idle lease sleeps: after one ttl without a lock, permit, candidacy, member, entry or delivery, held or waited for, the sidecar
+   * stops proving it. A Join that waits for a taken name does not count. The ensemble keeps a sleeping lease and commits next to nothing
+   * for it. The stream of a sleeping lease sends no `suspended`. The sidecar proves the lease again before it sends a grant, or anything
+   * else that depends on the lease. A sleeping lease is lost only when the ensemble has ended it, as it does after one ttl without
+   * hearing of it.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2783,28 +2797,28 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    */
   open: handleServerStreamingCall<OpenRequest, OpenResponse>;
   /**
-   * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
-   * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
+   * Multiplex opens a lease, as Open does, and carries everything on it. Messages start and stop locks and members, which costs less than
+   * a stream for each. The clients use it. Open, Acquire, Join and Release do the same over streams and calls of their own. The lease
+   * that Multiplex opens can be used with all of them.
    *
-   * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-   * however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
-   * send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
-   * Who does not read its messages has the whole stream ended. Set no deadline on it.
+   * Send `open` first. The sidecar does what follows when the lease is open. When the stream ends, the lease ends and everything on it is
+   * released. Close the sending side to close the lease. Exception: a `resumable` lease survives the end of the sidecar's process. Then
+   * send `resume` first, within the lease's ttl. Not idempotent: each call opens another lease. If the caller does not read the messages,
+   * the sidecar ends the whole stream. Set no deadline.
    *
    * The stream ends with
    *   OK: closed through Close, or by the end of the sending side.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
-   *   request_id that is 0 or used twice, a message of no kind. What a request itself says wrong ends that request alone, and a `start` of a
-   *   kind that this sidecar does not know ends so with UNIMPLEMENTED.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream. The first is neither `open` nor `resume`, or a later one
+   *   is. A request_id is 0 or used twice, or a message has no kind. An invalid field of a request ends only that request. A `start` of a
+   *   kind that this sidecar does not know ends with UNIMPLEMENTED, and only that request ends.
    *   NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
    *   and with all that Open ends with.
    */
   multiplex: handleBidiStreamingCall<MultiplexRequest, MultiplexResponse>;
   /**
-   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. Nothing stands on a lease that sleeps: it is not proved for Check, and what is
-   * returned is for how long whatever will be acquired with it is the caller's at least. Idempotent.
+   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment you sent the request, not from
+   * the moment the response arrived. Check does not wake a sleeping lease. It then returns a lower bound: anything acquired with the
+   * lease will be valid for at least this long. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2813,10 +2827,9 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    */
   check: handleUnaryCall<CheckRequest, CheckResponse>;
   /**
-   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
-   * ended before that. What was acquired with the lease over other connections than this one is kept for callers that
-   * called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
-   * for that. Idempotent: closing a closed lease is OK for ten minutes.
+   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble. Its streams have ended before that.
+   * Close waits for callers that called Check over other connections than this one. What they rely on is kept until they acknowledge its
+   * end, or the time that Check returned expires. Idempotent: closing a closed lease is OK for ten minutes.
    *
    *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

@@ -40,19 +40,20 @@ export interface AcquireRequest {
    */
   metadata: { [key: string]: string };
   /**
-   * Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
-   * stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
-   * fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. It is kept only as long as somebody
-   * waits if callers without a delay used the lock first, and the lock has not been free of callers since. Omitted, none.
+   * Optional. For how long no caller is granted the lock after this hold: 0 to 60 seconds, in whole milliseconds. Omitted, none. In this
+   * time, what the holder sent before arrives: the delay is for resources that cannot compare fencing tokens. Exception: no delay follows
+   * if the holder itself ends the hold, by Release or by cancelling the stream. Not with MODE_READ. Clients of the ensemble that are not
+   * Sidekeeper's do not keep it. Callers without a delay may have used the lock first, and it may not have been free of callers since.
+   * Then the delay is kept only while a caller waits.
    */
   lockDelay:
     | Duration
     | undefined;
   /**
-   * Optional. Whether the call ends with DEADLOCK when its lease waits in a circle: for a caller that holds locks with the lease, whose holders
-   * wait for locks of the next, and so on, until one waits for a lock of this lease. Of those in the circle that have set it, the one that began
-   * to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
-   * not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
+   * Optional. Whether the call ends with DEADLOCK if the holders it waits for are, directly or through others, waiting for a lock that
+   * this lease holds. Of the calls in the circle that have set it, the one that began to wait last ends, within three seconds. A lease
+   * counts as one caller that releases nothing before it is granted what it waits for. So do not set this if other parts of the program
+   * go on with the lease meanwhile. Omitted, false: the call goes on waiting.
    */
   detectDeadlock: boolean;
   /**
@@ -163,7 +164,7 @@ export interface AcquireAllResponse {
     /** Contact is back; the locks were never lost. */
     { $case: "resumed"; value: Resumed }
     | //
-    /** The caller is asked to release the locks: somebody asks for one of them, or for several. */
+    /** The caller is asked to release the locks: one of them, or several, were asked for. */
     { $case: "revocationRequested"; value: RevocationRequested }
     | //
     /** Nothing else was sent for `keepalive`. */
@@ -247,8 +248,8 @@ export interface RevokeRequest {
   /** Optional. Why, for the holders: at most 256 bytes of UTF-8 without control characters. */
   reason: string;
   /**
-   * Optional. When set, the holds are ended by force when this time expires, counted from when the holder's sidecar
-   * sees the request: 0 to 24 hours. For operators.
+   * Optional. 0 to 24 hours, for operators. Each holder's sidecar ends the hold by force when this time expires, counted from when it
+   * sees the request. Omitted, this call ends no hold by force.
    */
   grace: Duration | undefined;
 }
@@ -268,9 +269,9 @@ export interface BreakRequest {
   /** Required. Why, for the holder and the audit: 1 to 256 bytes of UTF-8 without control characters, not only spaces. */
   reason: string;
   /**
-   * Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;
-   * omitted, until its lease must have expired: a tick after the session timeout stored in its node, or, for
-   * other clients, after the maximum session timeout, 20 ticks.
+   * Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours. Omitted, until the
+   * holder's lease must have expired. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's,
+   * it is a tick after the maximum session timeout, 20 ticks.
    */
   forceAfter: Duration | undefined;
 }
@@ -303,7 +304,7 @@ export interface View {
   waiters: Contender[];
   /** How many waiters were omitted because the view would have exceeded 3 MiB. */
   waitersOmitted: number;
-  /** Set while the delay of a hold is kept that did not end by its holder's own hand. Nobody holds the lock then. */
+  /** Set while the delay of a hold is kept that the holder did not end itself. No caller holds the lock then. */
   lostHold: LostHold | undefined;
 }
 
@@ -311,7 +312,7 @@ export interface View {
 export interface LostHold {
   /** Always set. The hold's token. */
   fencingToken: bigint;
-  /** Always set. The whole delay, which each waiter counts from when it has seen the hold gone and everybody ahead of it. */
+  /** Always set. The whole delay. Each waiter counts it from when it has seen that the hold and all contenders ahead are gone. */
   lockDelay: Duration | undefined;
 }
 
@@ -323,11 +324,14 @@ export interface ExplainRequest {
   lease: string;
 }
 
-/** ExplainResponse is who waits for whom. */
+/** ExplainResponse says which callers wait for which. */
 export interface ExplainResponse {
-  /** The locks: first the one of the request, or those that its lease waits for, then those that the callers there wait for, and so on. */
+  /** The locks: first the lock of the request, or those that its lease waits for. Then those that the callers there wait for, and so on. */
   locks: ExplainedLock[];
-  /** Who waits in a circle, each circle once. Each of them existed at one moment, and ends only if one of its leases gives something up. */
+  /**
+   * The circles of leases that wait for each other, each once. Each circle existed at one moment, and ends only if one of its leases
+   * gives something up.
+   */
   cycles: Cycle[];
   /** Always set. Whether there was more than could be looked at: more than 64 locks, or more than 1,000 callers at one. */
   incomplete: boolean;
@@ -366,8 +370,8 @@ export interface Party {
     | Contender
     | undefined;
   /**
-   * The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown, which it is of
-   * one at another sidecar that does not wait for a lock while it has another one.
+   * The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown: at
+   * another sidecar, it is known only of a lease that waits for a lock while it has another one.
    */
   lease: string;
   /** The other locks that its lease waits for, in the order of names. */
@@ -386,11 +390,11 @@ export interface Cycle {
 export interface Link {
   /** Always set. The number of the lease, as in Party. */
   lease: string;
-  /** Who it is, as given to Acquire. Empty if not given. */
+  /** The owner, as given to Acquire. Empty if not given. */
   owner: string;
   /** Always set. The lock that it waits for. The lease of the next link is ahead of it there. */
   waitsFor: string;
-  /** Always set. The token that it would hold that lock with, which tells which of them began to wait last. */
+  /** Always set. The token that it would hold that lock with. It tells which lease of the circle began to wait last. */
   fencingToken: bigint;
   /** Always set. For how long it has been waiting, by the ensemble's clock. */
   age: Duration | undefined;
@@ -3433,17 +3437,16 @@ export const WatchResponse: MessageFns<WatchResponse> = {
 /**
  * LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
  *
- * A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
- * is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
- * else happens.
+ * A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
+ * first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
  */
 export type LockServiceService = typeof LockServiceService;
 export const LockServiceService = {
   /**
-   * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
-   * it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
-   * `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-   * cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
+   * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
+   * once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
+   * `revocation_requested`. The lock is given up when the stream ends, however it ends. Cancel the stream to give up a place or a hold.
+   * Not idempotent: each call takes its own place.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
@@ -3477,13 +3480,15 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): AcquireResponse => AcquireResponse.decode(value),
   },
   /**
-   * AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
-   * them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
-   * each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
-   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
-   * sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
-   * one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
-   * idempotent: each call takes its own places.
+   * AcquireAll takes a place in the queues of several locks at once and waits for its turn in all of them. Then it holds them all as one
+   * hold. All places are taken at the same moment, regardless of the order of the names. So callers that take all that they need with one
+   * AcquireAll never wait for each other in a circle. While it waits, the callers behind it wait, too, even for locks in which its turn
+   * has come.
+   *
+   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the locks are held, it sends
+   * `suspended`, `resumed` and `revocation_requested`. A request to release one of the locks asks for all of them. Whatever ends the hold
+   * of one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the id of the one hold.
+   * Not idempotent: each call takes its own places.
    *
    * The stream ends with what the stream of Acquire ends with, for each of the locks:
    *   OK: released through Release.
@@ -3535,10 +3540,10 @@ export const LockServiceService = {
    * Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
    * and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
    *
-   * For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
-   * returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-   * connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
-   * ends with ABORTED, as soon as you have stopped what the lock protects.
+   * For a hold that has ended in another way, Release acknowledges the end. The caller no longer relies on what Check returned, and the
+   * sidecar gives up the place at once. Without Release, the sidecar keeps the place for as long as Check has said, or until every
+   * connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
+   * as you have stopped what the lock protects.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
    *   this reason.
@@ -3555,10 +3560,10 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): ReleaseResponse => ReleaseResponse.decode(value),
   },
   /**
-   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
-   * holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
-   * Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-   * Idempotent: asking again changes reason and requester, but does not extend a running grace period.
+   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
+   * Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
+   * asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
+   * extend a running grace period.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -3576,9 +3581,9 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): RevokeResponse => RevokeResponse.decode(value),
   },
   /**
-   * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
-   * stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-   * the place removed from outside. Returns when the hold is gone. Idempotent.
+   * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the stream with
+   * LOCK_BROKEN and then gives the place up. If that has not happened within force_after, the place is removed from outside. Break
+   * returns when the hold is gone. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -3615,10 +3620,11 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
-   * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
-   * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-   * a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
+   * Explain shows why callers wait for a lock, or what a lease waits for. It shows the lock, its holders and its waiters, what else these
+   * wait for in turn, and so on, regardless of their sidecars. It shows which leases wait in a circle, too. What a lease waits for is
+   * known half a second after it has begun to wait. It is known only of leases that have or want several locks; on other leases nothing
+   * depends. Explain is a view of all names: a policy must allow it for all. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -3676,10 +3682,10 @@ export const LockServiceService = {
 
 export interface LockServiceServer extends UntypedServiceImplementation {
   /**
-   * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
-   * it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
-   * `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-   * cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
+   * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
+   * once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
+   * `revocation_requested`. The lock is given up when the stream ends, however it ends. Cancel the stream to give up a place or a hold.
+   * Not idempotent: each call takes its own place.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
@@ -3705,13 +3711,15 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   acquire: handleServerStreamingCall<AcquireRequest, AcquireResponse>;
   /**
-   * AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
-   * them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
-   * each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
-   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
-   * sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
-   * one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
-   * idempotent: each call takes its own places.
+   * AcquireAll takes a place in the queues of several locks at once and waits for its turn in all of them. Then it holds them all as one
+   * hold. All places are taken at the same moment, regardless of the order of the names. So callers that take all that they need with one
+   * AcquireAll never wait for each other in a circle. While it waits, the callers behind it wait, too, even for locks in which its turn
+   * has come.
+   *
+   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once. While the locks are held, it sends
+   * `suspended`, `resumed` and `revocation_requested`. A request to release one of the locks asks for all of them. Whatever ends the hold
+   * of one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the id of the one hold.
+   * Not idempotent: each call takes its own places.
    *
    * The stream ends with what the stream of Acquire ends with, for each of the locks:
    *   OK: released through Release.
@@ -3747,10 +3755,10 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
    * and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
    *
-   * For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
-   * returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-   * connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
-   * ends with ABORTED, as soon as you have stopped what the lock protects.
+   * For a hold that has ended in another way, Release acknowledges the end. The caller no longer relies on what Check returned, and the
+   * sidecar gives up the place at once. Without Release, the sidecar keeps the place for as long as Check has said, or until every
+   * connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
+   * as you have stopped what the lock protects.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
    *   this reason.
@@ -3759,10 +3767,10 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   release: handleUnaryCall<ReleaseRequest, ReleaseResponse>;
   /**
-   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
-   * holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
-   * Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-   * Idempotent: asking again changes reason and requester, but does not extend a running grace period.
+   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
+   * Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
+   * asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
+   * extend a running grace period.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -3772,9 +3780,9 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   revoke: handleUnaryCall<RevokeRequest, RevokeResponse>;
   /**
-   * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
-   * stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-   * the place removed from outside. Returns when the hold is gone. Idempotent.
+   * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the stream with
+   * LOCK_BROKEN and then gives the place up. If that has not happened within force_after, the place is removed from outside. Break
+   * returns when the hold is gone. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -3795,10 +3803,11 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
-   * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
-   * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-   * a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
+   * Explain shows why callers wait for a lock, or what a lease waits for. It shows the lock, its holders and its waiters, what else these
+   * wait for in turn, and so on, regardless of their sidecars. It shows which leases wait in a circle, too. What a lease waits for is
+   * known half a second after it has begun to wait. It is known only of leases that have or want several locks; on other leases nothing
+   * depends. Explain is a view of all names: a policy must allow it for all. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

@@ -26,9 +26,9 @@ export enum OnConflict {
    */
   WAIT = 2,
   /**
-   * REPLACE - Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its
-   * lease must have expired, it is removed from outside: a tick after the session timeout stored in its node, or, for
-   * other clients, after the maximum session timeout, 20 ticks.
+   * REPLACE - Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its lease must have expired,
+   * it is removed from outside. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's, it is
+   * a tick after the maximum session timeout, 20 ticks.
    */
   REPLACE = 3,
   UNRECOGNIZED = -1,
@@ -41,8 +41,8 @@ export interface JoinRequest {
   /** Required. The member's name, one segment. */
   member: string;
   /**
-   * Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
-   * values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
+   * Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and values.
+   * As JSON, where some characters take six bytes, at most 8 KiB. Omitted, the lease's.
    */
   metadata: { [key: string]: string };
   /**
@@ -297,8 +297,8 @@ export interface DeleteRequest {
    */
   reason: string;
   /**
-   * Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
-   * hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
+   * Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24 hours. Omitted,
+   * until their leases must have expired, as with ON_CONFLICT_REPLACE.
    */
   forceAfter: Duration | undefined;
 }
@@ -2302,9 +2302,9 @@ export const DeleteResponse: MessageFns<DeleteResponse> = {
 /**
  * MembershipService joins groups, shows who is in them, and watches them change.
  *
- * A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
- * is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
- * INVALID_ARGUMENT before anything else happens.
+ * A group's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and
+ * the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with INVALID_ARGUMENT before anything else
+ * happens.
  *
  * A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
  */
@@ -2318,8 +2318,8 @@ export const MembershipServiceService = {
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
    *
    * The stream ends with
-   *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
-   *   itself has joined, or waits to join, under this name.
+   *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT. Or this lease itself has joined, or
+   *   waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
    *   FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
@@ -2402,9 +2402,9 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
-   * Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-   * this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
-   * last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
+   * Watch sends the same view as Get, whole, at once and whenever it has changed. With it, it sends what changed since the view that this
+   * stream sent before. A slow reader skips intermediate views. Without contact with the ensemble, it sends the last view again, marked
+   * stale: no present member is reported as gone. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -2441,14 +2441,14 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): CreateResponse => CreateResponse.decode(value),
   },
   /**
-   * Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
-   * when force_after expires are removed from outside. Members may join again at any time, which recreates the
-   * group. Not idempotent: a second Delete does not find the group.
+   * Delete removes a group that has no members. With force, for operators, it removes any group. Then each member's sidecar is asked
+   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain when force_after expires
+   * are removed from outside. Members may join again at any time, which recreates the group. Not idempotent: a second Delete does not
+   * find the group.
    *
    *   NOT_FOUND (GROUP_NOT_FOUND): no such group.
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
-   *   than they are removed, or it contains nodes that are not members.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set. Or its members rejoin faster than they are
+   *   removed. Or it contains nodes that are not members.
    *   PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -2475,8 +2475,8 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
    *
    * The stream ends with
-   *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
-   *   itself has joined, or waits to join, under this name.
+   *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT. Or this lease itself has joined, or
+   *   waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
    *   FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
@@ -2527,9 +2527,9 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
-   * Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-   * this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
-   * last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
+   * Watch sends the same view as Get, whole, at once and whenever it has changed. With it, it sends what changed since the view that this
+   * stream sent before. A slow reader skips intermediate views. Without contact with the ensemble, it sends the last view again, marked
+   * stale: no present member is reported as gone. The stream does not end by itself.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
@@ -2550,14 +2550,14 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    */
   create: handleUnaryCall<CreateRequest, CreateResponse>;
   /**
-   * Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
-   * when force_after expires are removed from outside. Members may join again at any time, which recreates the
-   * group. Not idempotent: a second Delete does not find the group.
+   * Delete removes a group that has no members. With force, for operators, it removes any group. Then each member's sidecar is asked
+   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain when force_after expires
+   * are removed from outside. Members may join again at any time, which recreates the group. Not idempotent: a second Delete does not
+   * find the group.
    *
    *   NOT_FOUND (GROUP_NOT_FOUND): no such group.
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
-   *   than they are removed, or it contains nodes that are not members.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set. Or its members rejoin faster than they are
+   *   removed. Or it contains nodes that are not members.
    *   PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

@@ -1659,7 +1659,8 @@ export const OnceServiceService = {
    * The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
    * again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
    *
-   *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
+   *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost. Another attempt has begun since, or the record was forgotten. Nothing was
+   *   recorded.
    *   FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
    *   FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.
@@ -1784,7 +1785,8 @@ export interface OnceServiceServer extends UntypedServiceImplementation {
    * The sidecar knows an attempt for ten minutes after its hold has ended, and after its own restart only if the caller resumes the lease. Ask
    * again within that time: later, Finish ends with HOLD_NOT_FOUND, and the attempt stays as it is.
    *
-   *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost, and another attempt has begun since or the record was forgotten. Nothing was recorded.
+   *   FAILED_PRECONDITION (SUPERSEDED): the hold was lost. Another attempt has begun since, or the record was forgotten. Nothing was
+   *   recorded.
    *   FAILED_PRECONDITION (ALREADY_DONE): the attempt was finished with another outcome.
    *   FAILED_PRECONDITION (LOCK_HELD): the hold was lost, and another caller holds the lock; with a wait_timeout of 0 only.
    *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the key's record.

@@ -20,10 +20,16 @@ export interface PutRequest {
   name: string;
   /** Optional. The item: at most 65,536 bytes. Omitted, an empty one. */
   value: Buffer;
-  /** Optional. Where in the queue; omitted, with priority 0 and at once. Items with a delay are delivered after those without that have priority 0 or less. */
+  /**
+   * Optional. Where in the queue. Omitted, with priority 0 and at once. Items with a delay are delivered after items without one whose
+   * priority is 0 or less.
+   */
   order:
     | //
-    /** Items with a smaller priority are delivered before those with a larger one. Those with the same priority are delivered in the order in which they were put. */
+    /**
+     * Items with a smaller priority are delivered before those with a larger one. Those with the same priority are delivered in the order
+     * in which they were put.
+     */
     { $case: "priority"; value: number }
     | //
     /**
@@ -33,9 +39,8 @@ export interface PutRequest {
     { $case: "delay"; value: Duration }
     | undefined;
   /**
-   * Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Puts that have not
-   * heard of each other yet may exceed it by as many as they are: those of the same moment, and those through sidecars whose servers are
-   * behind the others.
+   * Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Several puts of the same
+   * moment may exceed it, each by one. So may puts through sidecars whose servers are behind the others.
    */
   maxItems: number;
 }
@@ -1335,8 +1340,8 @@ export const Queue: MessageFns<Queue> = {
 
 /**
  * QueueService keeps queues of items and delivers them. A queue is Curator's DistributedQueue with a lock path, and its
- * DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small items, which an
- * ensemble keeps in memory: for more, use a message broker.
+ * DistributedPriorityQueue and DistributedDelayQueue, so that Curator's clients can use the same. Queues are for some thousand small
+ * items, which an ensemble keeps in memory: for more, use a message broker.
  *
  * Names follow the rule of the lock service's names, and do not end in `.taken` or `.takers`. A queue needs no creation: it exists while it has
  * items.
@@ -1363,18 +1368,20 @@ export const QueueServiceService = {
     responseDeserialize: (value: Buffer): PutResponse => PutResponse.decode(value),
   },
   /**
-   * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
-   * second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
-   * is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-   * caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
-   * time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
+   * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at
+   * most once a second, then `delivered` once. While the item is the caller's, it sends `suspended`, `resumed` and
+   * `revocation_requested`. Call Done when the item is worked off: that removes it.
+   *
+   * If the stream ends before that, however it ends, the item is delivered again, to this or another caller. So an item is delivered at
+   * least once, and to one caller at a time, until one calls Done. After the second time, the item rests for a second, then twice as long
+   * each time, at most 30 seconds. Other items go first meanwhile. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
    *
    * The stream ends with
    *   OK: the item is removed, through Done.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): no item within wait_timeout.
-   *   FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and there is no item that is due and that nobody else takes.
+   *   FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and no item is due and left for the caller.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or has an item of this queue.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): another program waits here with nodes that are not Sidekeeper's.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -1420,7 +1427,8 @@ export const QueueServiceService = {
    * OK. Idempotent: a second Done is OK for ten minutes. For a delivery that has ended otherwise, Done acknowledges the end, and the item stays.
    *
    *   ABORTED (DELIVERY_RETURNED): the caller had ended the stream before: the item is delivered again.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason: the item is delivered again.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason. The item is
+   *   delivered again.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1468,18 +1476,20 @@ export interface QueueServiceServer extends UntypedServiceImplementation {
    */
   put: handleUnaryCall<PutRequest, PutResponse>;
   /**
-   * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at most once a
-   * second, then `delivered` once; while the item is the caller's it sends `suspended`, `resumed` and `revocation_requested`. Call Done when the item
-   * is worked off: that removes it. If the stream ends before, however it ends, the item is delivered again, to this or to another
-   * caller: it is delivered at least once, and to one caller at a time, until one is Done. After the second
-   * time it rests for a second, then twice as long each time, at most 30 seconds. Others go before it meanwhile. Not idempotent.
+   * Take waits for one item, first come, first served, and has it delivered. It sends `queued` if it has to wait, at once and later at
+   * most once a second, then `delivered` once. While the item is the caller's, it sends `suspended`, `resumed` and
+   * `revocation_requested`. Call Done when the item is worked off: that removes it.
+   *
+   * If the stream ends before that, however it ends, the item is delivered again, to this or another caller. So an item is delivered at
+   * least once, and to one caller at a time, until one calls Done. After the second time, the item rests for a second, then twice as long
+   * each time, at most 30 seconds. Other items go first meanwhile. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the delivery as well. A lease has one Take of a queue at a time.
    *
    * The stream ends with
    *   OK: the item is removed, through Done.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): no item within wait_timeout.
-   *   FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and there is no item that is due and that nobody else takes.
+   *   FAILED_PRECONDITION (QUEUE_EMPTY): tried once (wait_timeout 0), and no item is due and left for the caller.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or has an item of this queue.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): another program waits here with nodes that are not Sidekeeper's.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -1509,7 +1519,8 @@ export interface QueueServiceServer extends UntypedServiceImplementation {
    * OK. Idempotent: a second Done is OK for ten minutes. For a delivery that has ended otherwise, Done acknowledges the end, and the item stays.
    *
    *   ABORTED (DELIVERY_RETURNED): the caller had ended the stream before: the item is delivered again.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason: the item is delivered again.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, SIDECAR_STOPPING): the delivery had already ended, for this reason. The item is
+   *   delivered again.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

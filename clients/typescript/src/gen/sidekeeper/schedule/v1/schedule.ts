@@ -2282,8 +2282,8 @@ export const ScheduleServiceService = {
     responseDeserialize: (value: Buffer): RunResponse => RunResponse.decode(value),
   },
   /**
-   * Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
-   * tick after now that has begun by such a clock may begin again. Idempotent.
+   * Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick
+   * lies too far ahead, since clocks were wrong. A tick after now that has begun by such a clock may begin again. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.
@@ -2441,8 +2441,8 @@ export interface ScheduleServiceServer extends UntypedServiceImplementation {
    */
   run: handleUnaryCall<RunRequest, RunResponse>;
   /**
-   * Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick lies too far ahead, since clocks were wrong. A
-   * tick after now that has begun by such a clock may begin again. Idempotent.
+   * Reset sets the next tick to the first one after now, and notes those that are due as missed. It is for a schedule whose next tick
+   * lies too far ahead, since clocks were wrong. A tick after now that has begun by such a clock may begin again. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   NOT_FOUND (SCHEDULE_NOT_FOUND): there is no such schedule.
