@@ -73,11 +73,11 @@ class LeaseServiceServicer(object):
         `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call opens another lease. Set no deadline: it
         ends the lease.
 
-        An idle lease sleeps: after one ttl without a lock, permit, candidacy, member, entry or delivery, held or waited for, the sidecar
-        stops proving it. A Join that waits for a taken name does not count. The ensemble keeps a sleeping lease and commits next to nothing
-        for it. The stream of a sleeping lease sends no `suspended`. The sidecar proves the lease again before it sends a grant, or anything
-        else that depends on the lease. A sleeping lease is lost only when the ensemble has ended it, as it does after one ttl without
-        hearing of it.
+        An idle lease sleeps: the sidecar stops proving it. A lease is idle after one ttl without a lock, permit, candidacy, member, entry,
+        delivery or vote, held or waited for. A Join that waits for a taken name does not count. The ensemble keeps a sleeping lease and
+        commits next to nothing for it. The stream of a sleeping lease sends no `suspended`. The sidecar proves the lease again before it
+        sends a grant, or anything else that depends on the lease. A sleeping lease is lost only when the ensemble has ended it, as it does
+        after one ttl without hearing of it.
 
         The stream ends with
         OK: closed through Close.
