@@ -1296,7 +1296,7 @@ func (*Event_Begin) isEvent_Event() {}
 func (*Event_Work) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. The sidecar sends it before it gives up the
-// place. Exception: the caller itself has given it up. Nothing about the request follows.
+// place. Exception: after a `stop`, the place is gone first. Nothing about the request follows.
 type Ended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `start`.

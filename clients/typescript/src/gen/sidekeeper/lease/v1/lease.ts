@@ -285,7 +285,7 @@ export interface Event {
 
 /**
  * Ended says that a request has ended, with the status that its single stream would end with. The sidecar sends it before it gives up the
- * place. Exception: the caller itself has given it up. Nothing about the request follows.
+ * place. Exception: after a `stop`, the place is gone first. Nothing about the request follows.
  */
 export interface Ended {
   /** Always set. From `start`. */
