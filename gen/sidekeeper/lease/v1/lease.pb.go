@@ -1309,7 +1309,7 @@ type Ended struct {
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	// The metadata of the status's ErrorInfo, such as which limit or whose hold.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Set if it is worth trying again: after how long, as in RetryInfo.
+	// Set with UNAVAILABLE, and with QUOTA_EXCEEDED of a limit per second: after how long to try again, as in RetryInfo.
 	RetryDelay    *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

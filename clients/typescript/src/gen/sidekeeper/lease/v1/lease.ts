@@ -298,7 +298,7 @@ export interface Ended {
   message: string;
   /** The metadata of the status's ErrorInfo, such as which limit or whose hold. */
   metadata: { [key: string]: string };
-  /** Set if it is worth trying again: after how long, as in RetryInfo. */
+  /** Set with UNAVAILABLE, and with QUOTA_EXCEEDED of a limit per second: after how long to try again, as in RetryInfo. */
   retryDelay: Duration | undefined;
 }
 
