@@ -275,7 +275,8 @@ const (
 	Reason_REASON_DEADLOCK Reason = 52
 	// ABORTED: the caller gave up what it held, and the sidecar has not confirmed that. The work under it has ended, and was not disturbed.
 	// For the caller, the hold is over. For others, it is over when its validity ends, at the latest. A sidecar never sends this reason.
-	// The clients make the error from any failure after a grant while the caller gives up.
+	// The clients make the error from any failure after a grant while the caller gives up. Exception: if the sidecar answers ABORTED, the
+	// hold was lost, and the clients tell that.
 	//
 	// What to do: nothing. Do not repeat the work.
 	Reason_REASON_RELEASE_UNCONFIRMED Reason = 53
