@@ -1255,7 +1255,7 @@ type BreakRequest struct {
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours. Omitted, until the
 	// holder's lease must have expired. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's,
-	// it is a tick after the maximum session timeout, 20 ticks.
+	// it is a tick after 20 ticks, the usual maximum, or after `--session-timeout` if that is longer.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

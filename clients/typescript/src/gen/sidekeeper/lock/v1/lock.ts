@@ -271,7 +271,7 @@ export interface BreakRequest {
   /**
    * Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours. Omitted, until the
    * holder's lease must have expired. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's,
-   * it is a tick after the maximum session timeout, 20 ticks.
+   * it is a tick after 20 ticks, the usual maximum, or after `--session-timeout` if that is longer.
    */
   forceAfter: Duration | undefined;
 }

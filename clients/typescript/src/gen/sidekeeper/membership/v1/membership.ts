@@ -28,7 +28,7 @@ export enum OnConflict {
   /**
    * REPLACE - Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its lease must have expired,
    * it is removed from outside. That is a tick after the session timeout stored in its node. For clients that are not Sidekeeper's, it is
-   * a tick after the maximum session timeout, 20 ticks.
+   * a tick after 20 ticks, the usual maximum, or after `--session-timeout` if that is longer.
    */
   REPLACE = 3,
   UNRECOGNIZED = -1,
