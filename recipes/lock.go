@@ -31,6 +31,7 @@ type About struct {
 	Timeout  time.Duration // of its session; 0 if that is not known
 	Request  uint64        // what it is on the stream of its lease, if that may be resumed; otherwise 0
 	Value    *string       // what a candidate of an election shows; nil of other contenders
+	Reserved *Reserved     // what a claim says; nil of other contenders
 }
 
 // Lock is one lock: a directory of contenders, which stand in the order in which they came. This is the lock recipe of

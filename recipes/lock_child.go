@@ -24,6 +24,7 @@ type child struct {
 	sequence int32
 	czxid    int64 // 0 unless the order was taken from it
 	delayed  bool  // its hold has a delay
+	claims   bool  // it is a claim: see Claims
 }
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
@@ -105,15 +106,17 @@ func parseNumbered(name string, modeOf func(prefix string) (Mode, bool)) (conten
 			continue
 		}
 		if mode, ok := modeOf(name[:split]); ok {
-			return child{name: name, mode: mode, sequence: sequence, delayed: isDelayed(name[:split])}, true
+			return child{
+				name: name, mode: mode, sequence: sequence, delayed: isMarked(name[:split], delayMark), claims: isMarked(name[:split], claimMark),
+			}, true
 		}
 	}
 	return child{}, false
 }
 
-// isDelayed says whether a contender whose name begins so has a delay: see MaxLockDelay.
-func isDelayed(prefix string) bool {
-	return slices.ContainsFunc(markers, func(m marker) bool { return strings.HasSuffix(prefix, delayMark+"-"+m.text) })
+// isMarked says whether a contender whose name begins so has a mark of ours: see MaxLockDelay and Claims.
+func isMarked(prefix, mark string) bool {
+	return slices.ContainsFunc(markers, func(m marker) bool { return strings.HasSuffix(prefix, mark+"-"+m.text) })
 }
 
 // markedMode is the mode of a contender whose name begins so, according to markers.

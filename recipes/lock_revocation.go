@@ -44,19 +44,21 @@ type aboutForm struct {
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
 	Request  uint64            `json:"request,omitempty"`    // on the stream of its lease, by which a later process knows it again
 	Value    *string           `json:"value,omitempty"`      // of a candidate, which can step back
+	Reserved *Reserved         `json:"reserved,omitempty"`   // of a claim
 }
 
 // form is what a contender or a member says about itself, as its node holds it.
 func (a About) form() aboutForm {
 	return aboutForm{
 		Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds(), Request: a.Request,
-		Value: a.Value,
+		Value: a.Value, Reserved: a.Reserved,
 	}
 }
 
 func (f aboutForm) about() About {
 	return About{
 		Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout), Request: f.Request, Value: f.Value,
+		Reserved: f.Reserved,
 	}
 }
 
@@ -156,6 +158,9 @@ func (a About) size() int {
 	if a.Value != nil {
 		size += len(*a.Value)
 	}
+	if a.Reserved != nil {
+		size += len(a.Reserved.Reason)
+	}
 	return size
 }
 
@@ -167,7 +172,7 @@ func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
 		about := f.about()
 		if about.size() > maxAbout {
-			about.Identity, about.Owner, about.Metadata, about.Value = "", "", nil, nil
+			about.Identity, about.Owner, about.Metadata, about.Value, about.Reserved = "", "", nil, nil, nil
 		}
 		return about, false
 	}

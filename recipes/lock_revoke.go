@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -10,8 +11,12 @@ import (
 // maxAttempts bounds how often a mark is written whose reply was lost, or which somebody else has overtaken.
 const maxAttempts = 8
 
+// ErrNoProcess means that a claim holds the lock, which no process can be asked to release.
+var ErrNoProcess = errors.New("a claim holds the lock: there is no process to ask")
+
 // Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
-// by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
+// by force when it is over. Claims have no process that could be asked: ErrNoProcess if no other contender holds the lock. ErrOutcomeUnknown if
+// a reply was lost: asking again is safe.
 func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace *time.Duration) (asked int, err error) {
 	if err := store.CatchUp(ctx); err != nil { // whoever holds the lock by now is in the list
 		return 0, err
@@ -22,6 +27,10 @@ func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace 
 	}
 	var denied error
 	for _, holder := range contenders.holders() {
+		if holder.claims {
+			denied = cmp.Or(denied, ErrNoProcess)
+			continue
+		}
 		_, err := l.ask(ctx, store, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
 		switch {
 		case err == nil:
@@ -31,6 +40,9 @@ func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace 
 		case !errors.Is(err, ErrNoNode):
 			return asked, err
 		}
+	}
+	if asked > 0 && errors.Is(denied, ErrNoProcess) {
+		denied = nil
 	}
 	return asked, denied
 }
@@ -132,6 +144,9 @@ func (l Lock) awaitRemoval(
 	ctx context.Context, tree Tree, c child, token int64, asked []byte, force ForceAfter,
 ) (version int32, _ error) {
 	about, _ := aboutIn(asked)
+	if c.claims {
+		about.Timeout = claimTimeout // also where another client has overwritten it
+	}
 	forceAfter := force.with(about.Timeout)
 	said := revocationIn(asked)
 	timer := time.NewTimer(forceAfter)

@@ -38,6 +38,9 @@ type View struct {
 // contender is what the node of a child tells.
 func (c child) contender(node Node) Contender {
 	about, foreign := aboutIn(node.Data)
+	if c.claims && about.Reserved == nil {
+		about.Reserved = &Reserved{} // another client has overwritten what it says
+	}
 	return Contender{
 		About: about, Mode: c.mode, Token: node.Czxid, Age: max(0, node.Read.Sub(node.Created)),
 		Foreign: foreign, Revoked: revocationIn(node.Data).Asked, Session: node.Owner,

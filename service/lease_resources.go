@@ -24,6 +24,7 @@ const (
 	kindElection  = "election" // a lock, in what counts waits
 	kindOnce      = "once"     // a lock, likewise
 	kindSchedule  = "schedule" // a lock, likewise
+	kindClaim     = "claim"    // a lock's, in the audit log
 )
 
 // WaitKinds are what streams wait for.

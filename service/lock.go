@@ -21,8 +21,18 @@ type lockService struct {
 }
 
 func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
-	holds, err := checkEach(ctx, request.GetHoldIds(), l.checked)
-	return &lockv1.CheckResponse{Holds: holds}, err
+	response, claims := &lockv1.CheckResponse{}, request.GetClaimIds()
+	var err error
+	if len(claims) > mostClaimIDs {
+		return nil, invalid("claim_ids", strconv.Itoa(len(claims))+" ids", "at most 16 ids")
+	}
+	if len(claims) == 0 || len(request.GetHoldIds()) > 0 {
+		response.Holds, err = checkEach(ctx, request.GetHoldIds(), l.checked)
+	}
+	if err == nil {
+		response.Claims, err = l.checkClaims(ctx, claims)
+	}
+	return response, err
 }
 
 // checked answers for one hold.
@@ -35,6 +45,12 @@ func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHo
 }
 
 func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+	if id := request.GetClaimId(); id != "" {
+		if request.GetHoldId() != "" {
+			return nil, invalid("claim_id", "", "empty where hold_id is set")
+		}
+		return &lockv1.ReleaseResponse{}, l.releaseClaim(ctx, id)
+	}
 	why, err := l.services.releaseHold(ctx, kindLock, request.GetHoldId())
 	if err != nil {
 		return nil, err

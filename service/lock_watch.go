@@ -89,6 +89,9 @@ func each[From, To any](list []From, onWire func(From) To) []To {
 func lockContender(contender recipes.Contender) *holdv1.Contender {
 	onWire := contenderOnWire(contender)
 	onWire.Mode, onWire.Token = new(modeOnWire(contender.Mode)), contender.Token
+	if of := contender.Reserved; of != nil {
+		onWire.Claim = &holdv1.Reservation{Reason: of.Reason, Until: optionalTime(of.Until)}
+	}
 	if contender.Delay > 0 {
 		onWire.LockDelay = durationpb.New(contender.Delay)
 	}

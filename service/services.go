@@ -49,6 +49,7 @@ type Options struct {
 	AgreementRoot  string                    // where agreements lie; "/sidekeeper/agreements"
 	OnceRoot       string                    // where the records of work lie that is done once; "/sidekeeper/once"
 	ScheduleRoot   string                    // where schedules lie; "/sidekeeper/schedules"
+	ClaimRoot      string                    // where the records of claims lie; "/sidekeeper/claims"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -228,6 +229,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.AgreementRoot, "/sidekeeper/agreements")
 	orElse(&o.OnceRoot, "/sidekeeper/once")
 	orElse(&o.ScheduleRoot, "/sidekeeper/schedules")
+	orElse(&o.ClaimRoot, "/sidekeeper/claims")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,9 @@ func newLockCommand(reach *reach) *cobra.Command {
 		newLockListCommand(reach),
 		newLockShowCommand(reach),
 		newLockWhyCommand(reach),
+		newLockClaimCommand(reach),
+		newLockExtendCommand(reach),
+		newLockReleaseCommand(reach),
 		newLockRevokeCommand(reach),
 		newLockBreakCommand(reach),
 	)
@@ -93,11 +97,26 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 func contenderRow(state string) func(*holdv1.Contender) []string {
 	return func(c *holdv1.Contender) []string {
 		row := append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetToken(), 10)}, aboutColumns(c)...)
+		if claim := c.GetClaim(); claim != nil {
+			row[len(row)-1] = strings.TrimPrefix(row[len(row)-1]+", "+claimNote(claim), ", ")
+		}
 		if delay := c.GetLockDelay(); delay != nil {
 			row[len(row)-1] = strings.TrimPrefix(row[len(row)-1]+", delay of "+delay.AsDuration().String(), ", ")
 		}
 		return row
 	}
+}
+
+// claimNote says until when a claim stands, and why.
+func claimNote(claim *holdv1.Reservation) string {
+	note := "claimed"
+	if until := claim.GetUntil(); until != nil {
+		note += " until " + until.AsTime().Format(time.RFC3339)
+	}
+	if claim.GetReason() != "" {
+		note += ": " + show.Printable(claim.GetReason())
+	}
+	return note
 }
 
 // aboutColumns are what a contender for a lock or a semaphore says about itself, with notes.

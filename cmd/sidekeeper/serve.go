@@ -198,7 +198,7 @@ func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.
 	options.SemaphoreRoot, options.WaitRoot = s.place(s.semaphoreRoot, "semaphores"), s.place("", "waits")
 	options.BarrierRoot, options.AgreementRoot = s.place(s.barrierRoot, "barriers"), s.place("", "agreements")
 	options.OnceRoot = s.place("", "once")
-	options.ScheduleRoot = s.place("", "schedules")
+	options.ScheduleRoot, options.ClaimRoot = s.place("", "schedules"), s.place("", "claims")
 	options.LatchElections = s.elections.String() == "latch"
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime

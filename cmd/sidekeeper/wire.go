@@ -2,6 +2,7 @@ package main
 
 import (
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -37,6 +38,12 @@ func wireContender(c *sidekeeper.Contender) *holdv1.Contender {
 	wire := &holdv1.Contender{
 		Mode: new(holdv1.Mode(c.Mode)), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.FencingToken,
 		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
+	}
+	if c.Claim != nil {
+		wire.Claim = &holdv1.Reservation{Reason: c.Claim.Reason}
+		if !c.Claim.Until.IsZero() {
+			wire.Claim.Until = timestamppb.New(c.Claim.Until)
+		}
 	}
 	if c.LockDelay > 0 {
 		wire.LockDelay = durationpb.New(c.LockDelay)

@@ -64,6 +64,7 @@ var exits = []struct {
 	{sidekeeper.ErrLost, Lost},
 	{sidekeeper.ErrGuardLost, Lost},
 	{sidekeeper.ErrSuperseded, Lost},
+	{sidekeeper.ErrClaimEnded, Lost},
 	{sidekeeper.ErrLockHeld, NotObtained},
 	{sidekeeper.ErrSemaphoreFull, NotObtained},
 	{sidekeeper.ErrQueueEmpty, NotObtained},
@@ -72,6 +73,7 @@ var exits = []struct {
 	{sidekeeper.ErrPreconditionFailed, NotObtained},
 	{sidekeeper.ErrNotRepeated, NotObtained},
 	{sidekeeper.ErrKeyRunning, NotObtained},
+	{sidekeeper.ErrNoProcess, NotObtained},
 	{sidekeeper.ErrLeaseLost, Unreachable}, // while waiting: the ensemble was away for too long
 	{context.DeadlineExceeded, Unreachable},
 }

@@ -54,6 +54,8 @@ func (p *probe) Drain(ctx context.Context, timeout time.Duration) error {
 
 func (p *probe) LeaseSummary() service.LeaseSummary { return service.LeaseSummary{} }
 
+func (p *probe) Tend(context.Context) {}
+
 func (p *probe) RunningTicks() []string { return []string{"shop/report", "backup"} }
 
 func (p *probe) ScheduleStates() map[string]string {

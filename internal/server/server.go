@@ -81,6 +81,7 @@ type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration) error
 	LeaseSummary() service.LeaseSummary
+	Tend(ctx context.Context)
 	RunningTicks() []string
 	ScheduleStates() map[string]string
 	Snapshot() service.State
@@ -307,6 +308,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		follow(ctx, s.health, s.ensemble, s.services())
+		return nil
+	})
+	group.Go(func() error {
+		s.handlers.Tend(ctx)
 		return nil
 	})
 	if s.policy != nil {

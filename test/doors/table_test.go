@@ -132,7 +132,7 @@ var rpcs = []struct {
 	{"sidekeeper.lease.v1.LeaseService", unary, "Check Close List"},
 	{"sidekeeper.lease.v1.LeaseService", stream, "Open"},
 	{"sidekeeper.lease.v1.LeaseService", both, "Multiplex"},
-	{"sidekeeper.lock.v1.LockService", unary, "Break Check Explain Get List Release Revoke"},
+	{"sidekeeper.lock.v1.LockService", unary, "Break Check Claim Explain Extend Get List Release Revoke"},
 	{"sidekeeper.lock.v1.LockService", stream, "Acquire AcquireAll Watch"},
 	{"sidekeeper.membership.v1.MembershipService", unary, "Create Delete Get List Update"},
 	{"sidekeeper.membership.v1.MembershipService", stream, "Join Watch"},

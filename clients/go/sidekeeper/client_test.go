@@ -67,6 +67,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrSemaphoreExists, sidekeeper.ErrSemaphoreNotFound, sidekeeper.ErrSemaphoreMalformed, sidekeeper.ErrSemaphoreFull,
 		sidekeeper.ErrQueueFull, sidekeeper.ErrQueueEmpty, sidekeeper.ErrDeliveryReturned, sidekeeper.ErrAgreementNotFound,
 		sidekeeper.ErrNotRecorded, sidekeeper.ErrAlreadyDone, sidekeeper.ErrNotRepeated, sidekeeper.ErrSuperseded,
+		sidekeeper.ErrClaimNotFound, sidekeeper.ErrClaimEnded, sidekeeper.ErrClaimLimit, sidekeeper.ErrNoProcess,
 		sidekeeper.ErrTooManyKeys, sidekeeper.ErrKeyRunning, sidekeeper.ErrRecordNotFound, sidekeeper.ErrRecordMalformed,
 		sidekeeper.ErrScheduleNotFound, sidekeeper.ErrClocksDisagree,
 		sidekeeper.ErrTooManyPermits, sidekeeper.ErrCandidateNotFound, sidekeeper.ErrForeignCandidate,

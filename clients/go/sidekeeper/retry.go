@@ -43,6 +43,8 @@ var retryable = map[string]func(error) bool{
 	lockv1.LockService_Explain_FullMethodName:            isTransient,
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
+	lockv1.LockService_Claim_FullMethodName:              isTransient,
+	lockv1.LockService_Extend_FullMethodName:             isTransient,
 	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
 	electionv1.ElectionService_Proclaim_FullMethodName:   isTransient,
 	electionv1.ElectionService_Transfer_FullMethodName:   isTransient,
@@ -77,7 +79,7 @@ func wasNotSent(err error) bool { return errors.Is(err, ErrEnsembleUnreachable) 
 func bounded(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	waits := method == barrierv1.BarrierService_Leave_FullMethodName || method == oncev1.OnceService_Finish_FullMethodName
+	waits := method == lockv1.LockService_Claim_FullMethodName || method == barrierv1.BarrierService_Leave_FullMethodName || method == oncev1.OnceService_Finish_FullMethodName
 	if _, has := ctx.Deadline(); !has && !waits {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, CallTimeout)

@@ -40,6 +40,13 @@ type Contender struct {
 	Foreign             bool              // a client of the ensemble that is not Sidekeeper's
 	RevocationRequested bool              // it has been asked to let go
 	LockDelay           time.Duration     // of a holder, which follows its hold unless it releases it
+	Claim               *Reservation      // of a claim, which has no process; nil of others
+}
+
+// A Reservation is what a claim says of itself, for people.
+type Reservation struct {
+	Reason string
+	Until  time.Time // by the clock of the sidecar that has granted or extended it; zero while it waits
 }
 
 // A LockEntry is one lock in a list.
@@ -79,11 +86,18 @@ func viewFrom(wire *lockv1.View) *View {
 }
 
 func contenderFrom(wire *holdv1.Contender) *Contender {
-	return &Contender{
+	contender := &Contender{
 		Mode: Mode(wire.GetMode()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
 		FencingToken: wire.GetToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
 		RevocationRequested: wire.GetRevocationRequested(), LockDelay: wire.GetLockDelay().AsDuration(),
 	}
+	if claim := wire.GetClaim(); claim != nil {
+		contender.Claim = &Reservation{Reason: claim.GetReason()}
+		if until := claim.GetUntil(); until != nil {
+			contender.Claim.Until = until.AsTime()
+		}
+	}
+	return contender
 }
 
 func lockEntryFrom(wire *lockv1.Lock) *LockEntry {

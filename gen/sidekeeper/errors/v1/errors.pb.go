@@ -348,6 +348,22 @@ const (
 	//
 	// What to do: set the clocks of the machine and of all servers of the ensemble, and keep them so with NTP.
 	Reason_REASON_CLOCKS_DISAGREE Reason = 91
+	// NOT_FOUND: there is no claim with this id, or it has ended more than a day ago, or it waits and cannot be extended.
+	//
+	// What to do: check the id; Claim makes the claim.
+	Reason_REASON_CLAIM_NOT_FOUND Reason = 92
+	// FAILED_PRECONDITION: the claim has ended: it was released or broken, or its time was over.
+	//
+	// What to do: stop what the lock protects, and claim it anew with another id.
+	Reason_REASON_CLAIM_ENDED Reason = 93
+	// RESOURCE_EXHAUSTED: the lock has as many claims as it may have, or the ensemble has. Those that ended within a day count for the ensemble.
+	//
+	// What to do: look with LockService.Get at who claims the lock, and release what is not needed.
+	Reason_REASON_CLAIM_LIMIT Reason = 94
+	// FAILED_PRECONDITION: a claim holds the lock, and no other caller. A claim has no process that could be asked.
+	//
+	// What to do: ask the person whom Get shows, or have an operator end the claim with Break.
+	Reason_REASON_NO_PROCESS Reason = 95
 )
 
 // Enum value maps for Reason.
@@ -422,6 +438,10 @@ var (
 		89: "REASON_RECORD_MALFORMED",
 		90: "REASON_SCHEDULE_NOT_FOUND",
 		91: "REASON_CLOCKS_DISAGREE",
+		92: "REASON_CLAIM_NOT_FOUND",
+		93: "REASON_CLAIM_ENDED",
+		94: "REASON_CLAIM_LIMIT",
+		95: "REASON_NO_PROCESS",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -493,6 +513,10 @@ var (
 		"REASON_RECORD_MALFORMED":       89,
 		"REASON_SCHEDULE_NOT_FOUND":     90,
 		"REASON_CLOCKS_DISAGREE":        91,
+		"REASON_CLAIM_NOT_FOUND":        92,
+		"REASON_CLAIM_ENDED":            93,
+		"REASON_CLAIM_LIMIT":            94,
+		"REASON_NO_PROCESS":             95,
 	}
 )
 
@@ -527,7 +551,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xf9\x0e\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xdc\x0f\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -598,7 +622,11 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_RECORD_NOT_FOUND\x10X\x12\x1b\n" +
 	"\x17REASON_RECORD_MALFORMED\x10Y\x12\x1d\n" +
 	"\x19REASON_SCHEDULE_NOT_FOUND\x10Z\x12\x1a\n" +
-	"\x16REASON_CLOCKS_DISAGREE\x10[B_\n" +
+	"\x16REASON_CLOCKS_DISAGREE\x10[\x12\x1a\n" +
+	"\x16REASON_CLAIM_NOT_FOUND\x10\\\x12\x16\n" +
+	"\x12REASON_CLAIM_ENDED\x10]\x12\x16\n" +
+	"\x12REASON_CLAIM_LIMIT\x10^\x12\x15\n" +
+	"\x11REASON_NO_PROCESS\x10_B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

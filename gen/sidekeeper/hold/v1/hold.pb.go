@@ -14,6 +14,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -252,7 +253,9 @@ type Contender struct {
 	// For locks only. Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none.
 	LockDelay *durationpb.Duration `protobuf:"bytes,9,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	// For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock.
-	Permits       *int32 `protobuf:"varint,10,opt,name=permits,proto3,oneof" json:"permits,omitempty"`
+	Permits *int32 `protobuf:"varint,10,opt,name=permits,proto3,oneof" json:"permits,omitempty"`
+	// For locks only. Set if it is a claim, which has no process.
+	Claim         *Reservation `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +360,68 @@ func (x *Contender) GetPermits() int32 {
 	return 0
 }
 
+func (x *Contender) GetClaim() *Reservation {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+// Reservation is what a claim says of itself, for people. LockService.Check tells its caller how it stands.
+type Reservation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As given to Claim; empty if another client of the ensemble has overwritten it.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Until when it is reserved, by the clock of the sidecar that has granted or extended it. Omitted while it waits.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Reservation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Reservation) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 // Queued says how many are ahead of a caller that waits.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -374,7 +439,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +451,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +464,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{3}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Queued) GetPosition() int32 {
@@ -435,7 +500,7 @@ type Suspended struct {
 
 func (x *Suspended) Reset() {
 	*x = Suspended{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +512,7 @@ func (x *Suspended) String() string {
 func (*Suspended) ProtoMessage() {}
 
 func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +525,7 @@ func (x *Suspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
 func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{4}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Suspended) GetRemaining() *durationpb.Duration {
@@ -479,7 +544,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +556,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[5]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +569,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{6}
 }
 
 // RevocationRequested asks the holder to release what it holds soon.
@@ -522,7 +587,7 @@ type RevocationRequested struct {
 
 func (x *RevocationRequested) Reset() {
 	*x = RevocationRequested{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +599,7 @@ func (x *RevocationRequested) String() string {
 func (*RevocationRequested) ProtoMessage() {}
 
 func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[6]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +612,7 @@ func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevocationRequested.ProtoReflect.Descriptor instead.
 func (*RevocationRequested) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RevocationRequested) GetRequestedBy() string {
@@ -582,7 +647,7 @@ type Keepalive struct {
 
 func (x *Keepalive) Reset() {
 	*x = Keepalive{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +659,7 @@ func (x *Keepalive) String() string {
 func (*Keepalive) ProtoMessage() {}
 
 func (x *Keepalive) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[7]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +672,7 @@ func (x *Keepalive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keepalive.ProtoReflect.Descriptor instead.
 func (*Keepalive) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{8}
 }
 
 // Stale says that what a watch sent last may be out of date. The sidecar has no contact with the ensemble, or sees an earlier state of it.
@@ -619,7 +684,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +696,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[8]
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,21 +709,21 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{9}
 }
 
 var File_sidekeeper_hold_v1_hold_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\"`\n" +
+	"\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"`\n" +
 	"\x05Guard\x12\x19\n" +
 	"\ahold_id\x18\x01 \x01(\tH\x00R\x06holdId\x124\n" +
 	"\x06ticket\x18\x02 \x01(\v2\x1a.sidekeeper.hold.v1.TicketH\x00R\x06ticketB\x06\n" +
 	"\x04hold\"E\n" +
 	"\x06Ticket\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xf8\x03\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xaf\x04\n" +
 	"\tContender\x121\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeH\x00R\x04mode\x88\x01\x01\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
@@ -671,13 +736,17 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\n" +
 	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12\x1d\n" +
 	"\apermits\x18\n" +
-	" \x01(\x05H\x01R\apermits\x88\x01\x01\x1a;\n" +
+	" \x01(\x05H\x01R\apermits\x88\x01\x01\x125\n" +
+	"\x05claim\x18\v \x01(\v2\x1f.sidekeeper.hold.v1.ReservationR\x05claim\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
 	"\x05_modeB\n" +
 	"\n" +
-	"\b_permits\"\x97\x01\n" +
+	"\b_permits\"W\n" +
+	"\vReservation\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x97\x01\n" +
 	"\x06Queued\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x127\n" +
 	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\aholders\x128\n" +
@@ -713,36 +782,40 @@ func file_sidekeeper_hold_v1_hold_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_hold_v1_hold_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
-	(Mode)(0),                   // 0: sidekeeper.hold.v1.Mode
-	(*Guard)(nil),               // 1: sidekeeper.hold.v1.Guard
-	(*Ticket)(nil),              // 2: sidekeeper.hold.v1.Ticket
-	(*Contender)(nil),           // 3: sidekeeper.hold.v1.Contender
-	(*Queued)(nil),              // 4: sidekeeper.hold.v1.Queued
-	(*Suspended)(nil),           // 5: sidekeeper.hold.v1.Suspended
-	(*Resumed)(nil),             // 6: sidekeeper.hold.v1.Resumed
-	(*RevocationRequested)(nil), // 7: sidekeeper.hold.v1.RevocationRequested
-	(*Keepalive)(nil),           // 8: sidekeeper.hold.v1.Keepalive
-	(*Stale)(nil),               // 9: sidekeeper.hold.v1.Stale
-	nil,                         // 10: sidekeeper.hold.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 11: google.protobuf.Duration
+	(Mode)(0),                     // 0: sidekeeper.hold.v1.Mode
+	(*Guard)(nil),                 // 1: sidekeeper.hold.v1.Guard
+	(*Ticket)(nil),                // 2: sidekeeper.hold.v1.Ticket
+	(*Contender)(nil),             // 3: sidekeeper.hold.v1.Contender
+	(*Reservation)(nil),           // 4: sidekeeper.hold.v1.Reservation
+	(*Queued)(nil),                // 5: sidekeeper.hold.v1.Queued
+	(*Suspended)(nil),             // 6: sidekeeper.hold.v1.Suspended
+	(*Resumed)(nil),               // 7: sidekeeper.hold.v1.Resumed
+	(*RevocationRequested)(nil),   // 8: sidekeeper.hold.v1.RevocationRequested
+	(*Keepalive)(nil),             // 9: sidekeeper.hold.v1.Keepalive
+	(*Stale)(nil),                 // 10: sidekeeper.hold.v1.Stale
+	nil,                           // 11: sidekeeper.hold.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_sidekeeper_hold_v1_hold_proto_depIdxs = []int32{
 	2,  // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
 	0,  // 1: sidekeeper.hold.v1.Contender.mode:type_name -> sidekeeper.hold.v1.Mode
-	10, // 2: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
-	11, // 3: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
-	11, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
-	3,  // 5: sidekeeper.hold.v1.Queued.holders:type_name -> sidekeeper.hold.v1.Contender
-	11, // 6: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
-	11, // 7: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	11, // 8: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	11, // 2: sidekeeper.hold.v1.Contender.metadata:type_name -> sidekeeper.hold.v1.Contender.MetadataEntry
+	12, // 3: sidekeeper.hold.v1.Contender.age:type_name -> google.protobuf.Duration
+	12, // 4: sidekeeper.hold.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	4,  // 5: sidekeeper.hold.v1.Contender.claim:type_name -> sidekeeper.hold.v1.Reservation
+	13, // 6: sidekeeper.hold.v1.Reservation.until:type_name -> google.protobuf.Timestamp
+	3,  // 7: sidekeeper.hold.v1.Queued.holders:type_name -> sidekeeper.hold.v1.Contender
+	12, // 8: sidekeeper.hold.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	12, // 9: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	12, // 10: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_hold_v1_hold_proto_init() }
@@ -761,7 +834,7 @@ func file_sidekeeper_hold_v1_hold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_hold_v1_hold_proto_rawDesc), len(file_sidekeeper_hold_v1_hold_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

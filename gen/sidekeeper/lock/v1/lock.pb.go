@@ -16,6 +16,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -887,8 +888,10 @@ func (x *GrantedLock) GetFencingToken() int64 {
 // CheckRequest names the holds to check.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. 1 to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case.
-	HoldIds       []string `protobuf:"bytes,1,rep,name=hold_ids,json=holdIds,proto3" json:"hold_ids,omitempty"`
+	// Up to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case. Required without claim_ids.
+	HoldIds []string `protobuf:"bytes,1,rep,name=hold_ids,json=holdIds,proto3" json:"hold_ids,omitempty"`
+	// Up to 16 ids of claims, as given to Claim.
+	ClaimIds      []string `protobuf:"bytes,2,rep,name=claim_ids,json=claimIds,proto3" json:"claim_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -930,11 +933,20 @@ func (x *CheckRequest) GetHoldIds() []string {
 	return nil
 }
 
+func (x *CheckRequest) GetClaimIds() []string {
+	if x != nil {
+		return x.ClaimIds
+	}
+	return nil
+}
+
 // CheckResponse says how long each hold is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. One for each id, in the order of the request.
-	Holds         []*CheckedHold `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	// One for each of hold_ids, in the order of the request.
+	Holds []*CheckedHold `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	// One for each of claim_ids, in the order of the request.
+	Claims        []*CheckedClaim `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -972,6 +984,13 @@ func (*CheckResponse) Descriptor() ([]byte, []int) {
 func (x *CheckResponse) GetHolds() []*CheckedHold {
 	if x != nil {
 		return x.Holds
+	}
+	return nil
+}
+
+func (x *CheckResponse) GetClaims() []*CheckedClaim {
+	if x != nil {
+		return x.Claims
 	}
 	return nil
 }
@@ -1050,11 +1069,13 @@ func (x *CheckedHold) GetReason() string {
 	return ""
 }
 
-// ReleaseRequest names the hold to release.
+// ReleaseRequest names the hold or the claim to release.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. From `granted`: 32 hexadecimal digits in lower case.
-	HoldId        string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	// From `granted`: 32 hexadecimal digits in lower case. Required without claim_id.
+	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	// The id of a claim, as given to Claim.
+	ClaimId       string `protobuf:"bytes,2,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1096,6 +1117,360 @@ func (x *ReleaseRequest) GetHoldId() string {
 	return ""
 }
 
+func (x *ReleaseRequest) GetClaimId() string {
+	if x != nil {
+		return x.ClaimId
+	}
+	return ""
+}
+
+// CheckedClaim is the answer for one claim.
+type CheckedClaim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As granted; 0 of a claim that waits, and of one that has ended.
+	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	// The claim's end, by the ensemble's clock. Omitted of a claim that waits, and of one that has ended.
+	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// For so long the claim counts, whatever operators do: at most 58 seconds after the request was sent.
+	ValidFor *durationpb.Duration `protobuf:"bytes,3,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	// Why the claim is not held: CLAIM_NOT_FOUND or CLAIM_ENDED. Empty while it is held or waits.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckedClaim) Reset() {
+	*x = CheckedClaim{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckedClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckedClaim) ProtoMessage() {}
+
+func (x *CheckedClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckedClaim.ProtoReflect.Descriptor instead.
+func (*CheckedClaim) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CheckedClaim) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *CheckedClaim) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *CheckedClaim) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
+func (x *CheckedClaim) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ClaimRequest says which lock, for whom and for how long.
+type ClaimRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The lock's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Required. 32 hexadecimal digits in lower case, 128 random bits. It is a secret: who knows it owns the claim.
+	ClaimId string `protobuf:"bytes,2,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
+	// Optional. Omitted, exclusive.
+	Mode v1.Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode" json:"mode,omitempty"`
+	// Required. For how long from the grant on: 1 minute to 30 days.
+	ReserveFor *durationpb.Duration `protobuf:"bytes,4,opt,name=reserve_for,json=reserveFor,proto3" json:"reserve_for,omitempty"`
+	// Optional. How long to wait for the grant: 0 tries once, omitted waits indefinitely. At most 10 years.
+	WaitTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
+	// Optional. Who the holder is, for people: at most 128 bytes of UTF-8 without control characters.
+	Owner string `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Optional. More about the holder, for people: at most 1 KiB of UTF-8 in all, counted over keys and values.
+	Metadata map[string]string `protobuf:"bytes,7,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Required. Why the lock is claimed, for people: at most 256 bytes of UTF-8 without control characters. Views and the audit log show it.
+	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRequest) Reset() {
+	*x = ClaimRequest{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRequest) ProtoMessage() {}
+
+func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRequest.ProtoReflect.Descriptor instead.
+func (*ClaimRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ClaimRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ClaimRequest) GetClaimId() string {
+	if x != nil {
+		return x.ClaimId
+	}
+	return ""
+}
+
+func (x *ClaimRequest) GetMode() v1.Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.Mode(0)
+}
+
+func (x *ClaimRequest) GetReserveFor() *durationpb.Duration {
+	if x != nil {
+		return x.ReserveFor
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetWaitTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.WaitTimeout
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *ClaimRequest) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ClaimResponse says that the lock is the claim's.
+type ClaimResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. As in Granted.
+	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	// Always set. The claim's end, by the ensemble's clock. For how long the claim counts whatever operators do, Check tells.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimResponse) Reset() {
+	*x = ClaimResponse{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimResponse) ProtoMessage() {}
+
+func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
+func (*ClaimResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ClaimResponse) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *ClaimResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// ExtendRequest says for how much longer.
+type ExtendRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. As given to Claim.
+	ClaimId string `protobuf:"bytes,1,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
+	// Required. From now on: 1 minute to 30 days.
+	ReserveFor    *durationpb.Duration `protobuf:"bytes,2,opt,name=reserve_for,json=reserveFor,proto3" json:"reserve_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtendRequest) Reset() {
+	*x = ExtendRequest{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtendRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtendRequest) ProtoMessage() {}
+
+func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtendRequest.ProtoReflect.Descriptor instead.
+func (*ExtendRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ExtendRequest) GetClaimId() string {
+	if x != nil {
+		return x.ClaimId
+	}
+	return ""
+}
+
+func (x *ExtendRequest) GetReserveFor() *durationpb.Duration {
+	if x != nil {
+		return x.ReserveFor
+	}
+	return nil
+}
+
+// ExtendResponse says until when.
+type ExtendResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The claim's end now, by the ensemble's clock.
+	Until *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=until,proto3" json:"until,omitempty"`
+	// Always set. For so long the claim counts, whatever operators do: at most 58 seconds after the request was sent.
+	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtendResponse) Reset() {
+	*x = ExtendResponse{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtendResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtendResponse) ProtoMessage() {}
+
+func (x *ExtendResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtendResponse.ProtoReflect.Descriptor instead.
+func (*ExtendResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ExtendResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *ExtendResponse) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
 // ReleaseResponse says that the place is gone.
 type ReleaseResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1105,7 +1480,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1492,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1505,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
 }
 
 // RevokeRequest asks holders to release a lock.
@@ -1149,7 +1524,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1536,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1549,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RevokeRequest) GetName() string {
@@ -1209,7 +1584,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1596,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1609,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RevokeResponse) GetAsked() int32 {
@@ -1263,7 +1638,7 @@ type BreakRequest struct {
 
 func (x *BreakRequest) Reset() {
 	*x = BreakRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1650,7 @@ func (x *BreakRequest) String() string {
 func (*BreakRequest) ProtoMessage() {}
 
 func (x *BreakRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1663,7 @@ func (x *BreakRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakRequest.ProtoReflect.Descriptor instead.
 func (*BreakRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BreakRequest) GetName() string {
@@ -1330,7 +1705,7 @@ type BreakResponse struct {
 
 func (x *BreakResponse) Reset() {
 	*x = BreakResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1717,7 @@ func (x *BreakResponse) String() string {
 func (*BreakResponse) ProtoMessage() {}
 
 func (x *BreakResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1730,7 @@ func (x *BreakResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakResponse.ProtoReflect.Descriptor instead.
 func (*BreakResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BreakResponse) GetForced() bool {
@@ -1376,7 +1751,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1763,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1776,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetRequest) GetName() string {
@@ -1422,7 +1797,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1809,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1822,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetResponse) GetView() *View {
@@ -1476,7 +1851,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1863,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1876,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *View) GetName() string {
@@ -1552,7 +1927,7 @@ type LostHold struct {
 
 func (x *LostHold) Reset() {
 	*x = LostHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1939,7 @@ func (x *LostHold) String() string {
 func (*LostHold) ProtoMessage() {}
 
 func (x *LostHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1952,7 @@ func (x *LostHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostHold.ProtoReflect.Descriptor instead.
 func (*LostHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LostHold) GetFencingToken() int64 {
@@ -1607,7 +1982,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1994,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +2007,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExplainRequest) GetName() string {
@@ -1665,7 +2040,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +2052,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +2065,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExplainResponse) GetLocks() []*ExplainedLock {
@@ -1733,7 +2108,7 @@ type ExplainedLock struct {
 
 func (x *ExplainedLock) Reset() {
 	*x = ExplainedLock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +2120,7 @@ func (x *ExplainedLock) String() string {
 func (*ExplainedLock) ProtoMessage() {}
 
 func (x *ExplainedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +2133,7 @@ func (x *ExplainedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedLock.ProtoReflect.Descriptor instead.
 func (*ExplainedLock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExplainedLock) GetName() string {
@@ -1811,7 +2186,7 @@ type UsualHold struct {
 
 func (x *UsualHold) Reset() {
 	*x = UsualHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2198,7 @@ func (x *UsualHold) String() string {
 func (*UsualHold) ProtoMessage() {}
 
 func (x *UsualHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2211,7 @@ func (x *UsualHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsualHold.ProtoReflect.Descriptor instead.
 func (*UsualHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{26}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UsualHold) GetHolds() int32 {
@@ -1878,7 +2253,7 @@ type Party struct {
 
 func (x *Party) Reset() {
 	*x = Party{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +2265,7 @@ func (x *Party) String() string {
 func (*Party) ProtoMessage() {}
 
 func (x *Party) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +2278,7 @@ func (x *Party) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Party.ProtoReflect.Descriptor instead.
 func (*Party) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{27}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Party) GetContender() *v1.Contender {
@@ -1945,7 +2320,7 @@ type Cycle struct {
 
 func (x *Cycle) Reset() {
 	*x = Cycle{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2332,7 @@ func (x *Cycle) String() string {
 func (*Cycle) ProtoMessage() {}
 
 func (x *Cycle) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2345,7 @@ func (x *Cycle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cycle.ProtoReflect.Descriptor instead.
 func (*Cycle) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Cycle) GetLinks() []*Link {
@@ -1999,7 +2374,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2386,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2399,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Link) GetLease() string {
@@ -2077,7 +2452,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2464,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2477,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -2139,7 +2514,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2526,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2539,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListResponse) GetLocks() []*Lock {
@@ -2194,7 +2569,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2581,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2594,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Lock) GetName() string {
@@ -2250,7 +2625,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2637,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2650,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{33}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -2307,7 +2682,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2694,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2707,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{34}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -2360,7 +2735,7 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xe8\x03\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xe8\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\x12\x19\n" +
@@ -2420,18 +2795,49 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x05locks\x18\x02 \x03(\v2\x1f.sidekeeper.lock.v1.GrantedLockR\x05locks\"J\n" +
 	"\vGrantedLock\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\")\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"F\n" +
 	"\fCheckRequest\x12\x19\n" +
-	"\bhold_ids\x18\x01 \x03(\tR\aholdIds\"F\n" +
+	"\bhold_ids\x18\x01 \x03(\tR\aholdIds\x12\x1b\n" +
+	"\tclaim_ids\x18\x02 \x03(\tR\bclaimIds\"\x80\x01\n" +
 	"\rCheckResponse\x125\n" +
-	"\x05holds\x18\x01 \x03(\v2\x1f.sidekeeper.lock.v1.CheckedHoldR\x05holds\"\x9f\x01\n" +
+	"\x05holds\x18\x01 \x03(\v2\x1f.sidekeeper.lock.v1.CheckedHoldR\x05holds\x128\n" +
+	"\x06claims\x18\x02 \x03(\v2 .sidekeeper.lock.v1.CheckedClaimR\x06claims\"\x9f\x01\n" +
 	"\vCheckedHold\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x126\n" +
 	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12'\n" +
 	"\rfencing_token\x18\x03 \x01(\x03B\x020\x01R\ffencingToken\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\")\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"D\n" +
 	"\x0eReleaseRequest\x12\x17\n" +
-	"\ahold_id\x18\x01 \x01(\tR\x06holdId\"\x11\n" +
+	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x19\n" +
+	"\bclaim_id\x18\x02 \x01(\tR\aclaimId\"\xb9\x01\n" +
+	"\fCheckedClaim\x12'\n" +
+	"\rfencing_token\x18\x01 \x01(\x03B\x020\x01R\ffencingToken\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x126\n" +
+	"\tvalid_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x9c\x03\n" +
+	"\fClaimRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\bclaim_id\x18\x02 \x01(\tR\aclaimId\x12,\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeR\x04mode\x12:\n" +
+	"\vreserve_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"reserveFor\x12<\n" +
+	"\fwait_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
+	"\x05owner\x18\x06 \x01(\tR\x05owner\x12J\n" +
+	"\bmetadata\x18\a \x03(\v2..sidekeeper.lock.v1.ClaimRequest.MetadataEntryR\bmetadata\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
+	"\rClaimResponse\x12'\n" +
+	"\rfencing_token\x18\x01 \x01(\x03B\x020\x01R\ffencingToken\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"f\n" +
+	"\rExtendRequest\x12\x19\n" +
+	"\bclaim_id\x18\x01 \x01(\tR\aclaimId\x12:\n" +
+	"\vreserve_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"reserveFor\"z\n" +
+	"\x0eExtendResponse\x120\n" +
+	"\x05until\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x126\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x11\n" +
 	"\x0fReleaseResponse\"l\n" +
 	"\rRevokeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -2516,13 +2922,15 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\rWatchResponse\x12,\n" +
 	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view\x12\x14\n" +
 	"\x05stale\x18\x02 \x01(\bR\x05stale\x12;\n" +
-	"\tkeepalive\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive2\xba\x06\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive2\xd9\a\n" +
 	"\vLockService\x12T\n" +
 	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12]\n" +
 	"\n" +
 	"AcquireAll\x12%.sidekeeper.lock.v1.AcquireAllRequest\x1a&.sidekeeper.lock.v1.AcquireAllResponse0\x01\x12L\n" +
 	"\x05Check\x12 .sidekeeper.lock.v1.CheckRequest\x1a!.sidekeeper.lock.v1.CheckResponse\x12R\n" +
-	"\aRelease\x12\".sidekeeper.lock.v1.ReleaseRequest\x1a#.sidekeeper.lock.v1.ReleaseResponse\x12O\n" +
+	"\aRelease\x12\".sidekeeper.lock.v1.ReleaseRequest\x1a#.sidekeeper.lock.v1.ReleaseResponse\x12L\n" +
+	"\x05Claim\x12 .sidekeeper.lock.v1.ClaimRequest\x1a!.sidekeeper.lock.v1.ClaimResponse\x12O\n" +
+	"\x06Extend\x12!.sidekeeper.lock.v1.ExtendRequest\x1a\".sidekeeper.lock.v1.ExtendResponse\x12O\n" +
 	"\x06Revoke\x12!.sidekeeper.lock.v1.RevokeRequest\x1a\".sidekeeper.lock.v1.RevokeResponse\x12L\n" +
 	"\x05Break\x12 .sidekeeper.lock.v1.BreakRequest\x1a!.sidekeeper.lock.v1.BreakResponse\x12F\n" +
 	"\x03Get\x12\x1e.sidekeeper.lock.v1.GetRequest\x1a\x1f.sidekeeper.lock.v1.GetResponse\x12R\n" +
@@ -2543,7 +2951,7 @@ func file_sidekeeper_lock_v1_lock_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_lock_v1_lock_proto_rawDescData
 }
 
-var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*AcquireRequest)(nil),         // 0: sidekeeper.lock.v1.AcquireRequest
 	(*AcquireResponse)(nil),        // 1: sidekeeper.lock.v1.AcquireResponse
@@ -2559,111 +2967,133 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*CheckResponse)(nil),          // 11: sidekeeper.lock.v1.CheckResponse
 	(*CheckedHold)(nil),            // 12: sidekeeper.lock.v1.CheckedHold
 	(*ReleaseRequest)(nil),         // 13: sidekeeper.lock.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),        // 14: sidekeeper.lock.v1.ReleaseResponse
-	(*RevokeRequest)(nil),          // 15: sidekeeper.lock.v1.RevokeRequest
-	(*RevokeResponse)(nil),         // 16: sidekeeper.lock.v1.RevokeResponse
-	(*BreakRequest)(nil),           // 17: sidekeeper.lock.v1.BreakRequest
-	(*BreakResponse)(nil),          // 18: sidekeeper.lock.v1.BreakResponse
-	(*GetRequest)(nil),             // 19: sidekeeper.lock.v1.GetRequest
-	(*GetResponse)(nil),            // 20: sidekeeper.lock.v1.GetResponse
-	(*View)(nil),                   // 21: sidekeeper.lock.v1.View
-	(*LostHold)(nil),               // 22: sidekeeper.lock.v1.LostHold
-	(*ExplainRequest)(nil),         // 23: sidekeeper.lock.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 24: sidekeeper.lock.v1.ExplainResponse
-	(*ExplainedLock)(nil),          // 25: sidekeeper.lock.v1.ExplainedLock
-	(*UsualHold)(nil),              // 26: sidekeeper.lock.v1.UsualHold
-	(*Party)(nil),                  // 27: sidekeeper.lock.v1.Party
-	(*Cycle)(nil),                  // 28: sidekeeper.lock.v1.Cycle
-	(*Link)(nil),                   // 29: sidekeeper.lock.v1.Link
-	(*ListRequest)(nil),            // 30: sidekeeper.lock.v1.ListRequest
-	(*ListResponse)(nil),           // 31: sidekeeper.lock.v1.ListResponse
-	(*Lock)(nil),                   // 32: sidekeeper.lock.v1.Lock
-	(*WatchRequest)(nil),           // 33: sidekeeper.lock.v1.WatchRequest
-	(*WatchResponse)(nil),          // 34: sidekeeper.lock.v1.WatchResponse
-	nil,                            // 35: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	nil,                            // 36: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	(v1.Mode)(0),                   // 37: sidekeeper.hold.v1.Mode
-	(*durationpb.Duration)(nil),    // 38: google.protobuf.Duration
-	(*v1.Queued)(nil),              // 39: sidekeeper.hold.v1.Queued
-	(*v1.Suspended)(nil),           // 40: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),             // 41: sidekeeper.hold.v1.Resumed
-	(*v1.RevocationRequested)(nil), // 42: sidekeeper.hold.v1.RevocationRequested
-	(*v1.Keepalive)(nil),           // 43: sidekeeper.hold.v1.Keepalive
-	(*v1.Contender)(nil),           // 44: sidekeeper.hold.v1.Contender
+	(*CheckedClaim)(nil),           // 14: sidekeeper.lock.v1.CheckedClaim
+	(*ClaimRequest)(nil),           // 15: sidekeeper.lock.v1.ClaimRequest
+	(*ClaimResponse)(nil),          // 16: sidekeeper.lock.v1.ClaimResponse
+	(*ExtendRequest)(nil),          // 17: sidekeeper.lock.v1.ExtendRequest
+	(*ExtendResponse)(nil),         // 18: sidekeeper.lock.v1.ExtendResponse
+	(*ReleaseResponse)(nil),        // 19: sidekeeper.lock.v1.ReleaseResponse
+	(*RevokeRequest)(nil),          // 20: sidekeeper.lock.v1.RevokeRequest
+	(*RevokeResponse)(nil),         // 21: sidekeeper.lock.v1.RevokeResponse
+	(*BreakRequest)(nil),           // 22: sidekeeper.lock.v1.BreakRequest
+	(*BreakResponse)(nil),          // 23: sidekeeper.lock.v1.BreakResponse
+	(*GetRequest)(nil),             // 24: sidekeeper.lock.v1.GetRequest
+	(*GetResponse)(nil),            // 25: sidekeeper.lock.v1.GetResponse
+	(*View)(nil),                   // 26: sidekeeper.lock.v1.View
+	(*LostHold)(nil),               // 27: sidekeeper.lock.v1.LostHold
+	(*ExplainRequest)(nil),         // 28: sidekeeper.lock.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 29: sidekeeper.lock.v1.ExplainResponse
+	(*ExplainedLock)(nil),          // 30: sidekeeper.lock.v1.ExplainedLock
+	(*UsualHold)(nil),              // 31: sidekeeper.lock.v1.UsualHold
+	(*Party)(nil),                  // 32: sidekeeper.lock.v1.Party
+	(*Cycle)(nil),                  // 33: sidekeeper.lock.v1.Cycle
+	(*Link)(nil),                   // 34: sidekeeper.lock.v1.Link
+	(*ListRequest)(nil),            // 35: sidekeeper.lock.v1.ListRequest
+	(*ListResponse)(nil),           // 36: sidekeeper.lock.v1.ListResponse
+	(*Lock)(nil),                   // 37: sidekeeper.lock.v1.Lock
+	(*WatchRequest)(nil),           // 38: sidekeeper.lock.v1.WatchRequest
+	(*WatchResponse)(nil),          // 39: sidekeeper.lock.v1.WatchResponse
+	nil,                            // 40: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	nil,                            // 41: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	nil,                            // 42: sidekeeper.lock.v1.ClaimRequest.MetadataEntry
+	(v1.Mode)(0),                   // 43: sidekeeper.hold.v1.Mode
+	(*durationpb.Duration)(nil),    // 44: google.protobuf.Duration
+	(*v1.Queued)(nil),              // 45: sidekeeper.hold.v1.Queued
+	(*v1.Suspended)(nil),           // 46: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),             // 47: sidekeeper.hold.v1.Resumed
+	(*v1.RevocationRequested)(nil), // 48: sidekeeper.hold.v1.RevocationRequested
+	(*v1.Keepalive)(nil),           // 49: sidekeeper.hold.v1.Keepalive
+	(*timestamppb.Timestamp)(nil),  // 50: google.protobuf.Timestamp
+	(*v1.Contender)(nil),           // 51: sidekeeper.hold.v1.Contender
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
-	37, // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.hold.v1.Mode
-	38, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	35, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	38, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
-	38, // 4: sidekeeper.lock.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
-	39, // 5: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	43, // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.hold.v1.Mode
+	44, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	40, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	44, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	44, // 4: sidekeeper.lock.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
+	45, // 5: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
 	2,  // 6: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
-	40, // 7: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	41, // 8: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	42, // 9: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	43, // 10: sidekeeper.lock.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	46, // 7: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	47, // 8: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	48, // 9: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	49, // 10: sidekeeper.lock.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
 	4,  // 11: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
-	38, // 12: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
-	36, // 13: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	38, // 14: sidekeeper.lock.v1.AcquireAllRequest.keepalive:type_name -> google.protobuf.Duration
-	37, // 15: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.hold.v1.Mode
+	44, // 12: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
+	41, // 13: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	44, // 14: sidekeeper.lock.v1.AcquireAllRequest.keepalive:type_name -> google.protobuf.Duration
+	43, // 15: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.hold.v1.Mode
 	6,  // 16: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
 	8,  // 17: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
-	40, // 18: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	41, // 19: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	42, // 20: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	43, // 21: sidekeeper.lock.v1.AcquireAllResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	46, // 18: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	47, // 19: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	48, // 20: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	49, // 21: sidekeeper.lock.v1.AcquireAllResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
 	7,  // 22: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
 	9,  // 23: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
 	12, // 24: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	38, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	38, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	38, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	21, // 28: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	44, // 29: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
-	44, // 30: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
-	22, // 31: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
-	38, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
-	25, // 33: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
-	28, // 34: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
-	27, // 35: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
-	27, // 36: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
-	26, // 37: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
-	38, // 38: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
-	38, // 39: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
-	44, // 40: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.hold.v1.Contender
-	29, // 41: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
-	38, // 42: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
-	32, // 43: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	38, // 44: sidekeeper.lock.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	21, // 45: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	43, // 46: sidekeeper.lock.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	0,  // 47: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	3,  // 48: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
-	10, // 49: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	13, // 50: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	15, // 51: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	17, // 52: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	19, // 53: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	23, // 54: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
-	30, // 55: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	33, // 56: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	1,  // 57: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	5,  // 58: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
-	11, // 59: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	14, // 60: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	16, // 61: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	18, // 62: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	20, // 63: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	24, // 64: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
-	31, // 65: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	34, // 66: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	57, // [57:67] is the sub-list for method output_type
-	47, // [47:57] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	14, // 25: sidekeeper.lock.v1.CheckResponse.claims:type_name -> sidekeeper.lock.v1.CheckedClaim
+	44, // 26: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	50, // 27: sidekeeper.lock.v1.CheckedClaim.until:type_name -> google.protobuf.Timestamp
+	44, // 28: sidekeeper.lock.v1.CheckedClaim.valid_for:type_name -> google.protobuf.Duration
+	43, // 29: sidekeeper.lock.v1.ClaimRequest.mode:type_name -> sidekeeper.hold.v1.Mode
+	44, // 30: sidekeeper.lock.v1.ClaimRequest.reserve_for:type_name -> google.protobuf.Duration
+	44, // 31: sidekeeper.lock.v1.ClaimRequest.wait_timeout:type_name -> google.protobuf.Duration
+	42, // 32: sidekeeper.lock.v1.ClaimRequest.metadata:type_name -> sidekeeper.lock.v1.ClaimRequest.MetadataEntry
+	50, // 33: sidekeeper.lock.v1.ClaimResponse.until:type_name -> google.protobuf.Timestamp
+	44, // 34: sidekeeper.lock.v1.ExtendRequest.reserve_for:type_name -> google.protobuf.Duration
+	50, // 35: sidekeeper.lock.v1.ExtendResponse.until:type_name -> google.protobuf.Timestamp
+	44, // 36: sidekeeper.lock.v1.ExtendResponse.valid_for:type_name -> google.protobuf.Duration
+	44, // 37: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	44, // 38: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	26, // 39: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	51, // 40: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	51, // 41: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	27, // 42: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
+	44, // 43: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	30, // 44: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
+	33, // 45: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
+	32, // 46: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
+	32, // 47: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
+	31, // 48: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
+	44, // 49: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
+	44, // 50: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
+	51, // 51: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.hold.v1.Contender
+	34, // 52: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
+	44, // 53: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
+	37, // 54: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	44, // 55: sidekeeper.lock.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	26, // 56: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	49, // 57: sidekeeper.lock.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 58: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	3,  // 59: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	10, // 60: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	13, // 61: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	15, // 62: sidekeeper.lock.v1.LockService.Claim:input_type -> sidekeeper.lock.v1.ClaimRequest
+	17, // 63: sidekeeper.lock.v1.LockService.Extend:input_type -> sidekeeper.lock.v1.ExtendRequest
+	20, // 64: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	22, // 65: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	24, // 66: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	28, // 67: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
+	35, // 68: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	38, // 69: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	1,  // 70: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	5,  // 71: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	11, // 72: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	19, // 73: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	16, // 74: sidekeeper.lock.v1.LockService.Claim:output_type -> sidekeeper.lock.v1.ClaimResponse
+	18, // 75: sidekeeper.lock.v1.LockService.Extend:output_type -> sidekeeper.lock.v1.ExtendResponse
+	21, // 76: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	23, // 77: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	25, // 78: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	29, // 79: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
+	36, // 80: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	39, // 81: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	70, // [70:82] is the sub-list for method output_type
+	58, // [58:70] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -2687,14 +3117,14 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireAllResponse_RevocationRequested)(nil),
 		(*AcquireAllResponse_Keepalive)(nil),
 	}
-	file_sidekeeper_lock_v1_lock_proto_msgTypes[27].OneofWrappers = []any{}
+	file_sidekeeper_lock_v1_lock_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lock_v1_lock_proto_rawDesc), len(file_sidekeeper_lock_v1_lock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

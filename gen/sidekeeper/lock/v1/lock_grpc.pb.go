@@ -28,6 +28,8 @@ const (
 	LockService_AcquireAll_FullMethodName = "/sidekeeper.lock.v1.LockService/AcquireAll"
 	LockService_Check_FullMethodName      = "/sidekeeper.lock.v1.LockService/Check"
 	LockService_Release_FullMethodName    = "/sidekeeper.lock.v1.LockService/Release"
+	LockService_Claim_FullMethodName      = "/sidekeeper.lock.v1.LockService/Claim"
+	LockService_Extend_FullMethodName     = "/sidekeeper.lock.v1.LockService/Extend"
 	LockService_Revoke_FullMethodName     = "/sidekeeper.lock.v1.LockService/Revoke"
 	LockService_Break_FullMethodName      = "/sidekeeper.lock.v1.LockService/Break"
 	LockService_Get_FullMethodName        = "/sidekeeper.lock.v1.LockService/Get"
@@ -107,9 +109,13 @@ type LockServiceClient interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
+	// For each claim, it returns when the claim ends, and for how long it counts whatever operators do: at most 58 seconds from when the request was
+	// sent. Each claim takes several requests to the ensemble.
+	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
 	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
-	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
+	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
 	// and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
@@ -119,17 +125,57 @@ type LockServiceClient interface {
 	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
 	// as you have stopped what the lock protects.
 	//
+	// Release ends a claim that is held, and one that waits. A second one is OK for a day.
+	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
-	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
+	//	NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
+	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for its
+	// turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it, Release ends it
+	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
+	// ensemble.
+	//
+	// A claim ends by wall clocks, unlike all else: the ensemble's and that of the sidecar which removes it must both be 5 seconds past its end. If
+	// they are wrong together, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	//
+	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
+	// answers at once. Who knows the id owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, by its deadline or
+	// with its connection, the claim keeps its place for 30 seconds, for a caller that asks again.
+	//
+	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id was granted and has ended. A new claim takes a new id.
+	//	ABORTED (LOCK_BROKEN): an operator has ended the wait.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+	//	RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
+	//	RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+	Claim(ctx context.Context, in *ClaimRequest, opts ...grpc.CallOption) (*ClaimResponse, error)
+	// Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
+	//
+	//	NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
+	//	ABORTED (LOCK_BROKEN): an operator ends the claim.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+	Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*ExtendResponse, error)
 	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
 	// Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
 	// asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
 	// extend a running grace period.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
+	//	FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock, and no other caller. There is no process to ask.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -245,6 +291,26 @@ func (c *lockServiceClient) Release(ctx context.Context, in *ReleaseRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReleaseResponse)
 	err := c.cc.Invoke(ctx, LockService_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *lockServiceClient) Claim(ctx context.Context, in *ClaimRequest, opts ...grpc.CallOption) (*ClaimResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClaimResponse)
+	err := c.cc.Invoke(ctx, LockService_Claim_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *lockServiceClient) Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*ExtendResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExtendResponse)
+	err := c.cc.Invoke(ctx, LockService_Extend_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -391,9 +457,13 @@ type LockServiceServer interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
+	// For each claim, it returns when the claim ends, and for how long it counts whatever operators do: at most 58 seconds from when the request was
+	// sent. Each claim takes several requests to the ensemble.
+	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
 	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
-	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
+	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
 	// and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
@@ -403,17 +473,57 @@ type LockServiceServer interface {
 	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
 	// as you have stopped what the lock protects.
 	//
+	// Release ends a claim that is held, and one that waits. A second one is OK for a day.
+	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
-	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
+	//	NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
+	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for its
+	// turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it, Release ends it
+	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
+	// ensemble.
+	//
+	// A claim ends by wall clocks, unlike all else: the ensemble's and that of the sidecar which removes it must both be 5 seconds past its end. If
+	// they are wrong together, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	//
+	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
+	// answers at once. Who knows the id owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, by its deadline or
+	// with its connection, the claim keeps its place for 30 seconds, for a caller that asks again.
+	//
+	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id was granted and has ended. A new claim takes a new id.
+	//	ABORTED (LOCK_BROKEN): an operator has ended the wait.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+	//	RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
+	//	RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+	Claim(context.Context, *ClaimRequest) (*ClaimResponse, error)
+	// Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
+	//
+	//	NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
+	//	ABORTED (LOCK_BROKEN): an operator ends the claim.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+	Extend(context.Context, *ExtendRequest) (*ExtendResponse, error)
 	// Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
 	// Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
 	// asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
 	// extend a running grace period.
 	//
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
+	//	FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock, and no other caller. There is no process to ask.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -488,6 +598,12 @@ func (UnimplementedLockServiceServer) Check(context.Context, *CheckRequest) (*Ch
 }
 func (UnimplementedLockServiceServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
+}
+func (UnimplementedLockServiceServer) Claim(context.Context, *ClaimRequest) (*ClaimResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Claim not implemented")
+}
+func (UnimplementedLockServiceServer) Extend(context.Context, *ExtendRequest) (*ExtendResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Extend not implemented")
 }
 func (UnimplementedLockServiceServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Revoke not implemented")
@@ -582,6 +698,42 @@ func _LockService_Release_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LockServiceServer).Release(ctx, req.(*ReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LockService_Claim_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClaimRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LockServiceServer).Claim(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LockService_Claim_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LockServiceServer).Claim(ctx, req.(*ClaimRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LockService_Extend_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExtendRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LockServiceServer).Extend(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LockService_Extend_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LockServiceServer).Extend(ctx, req.(*ExtendRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -701,6 +853,14 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Release",
 			Handler:    _LockService_Release_Handler,
+		},
+		{
+			MethodName: "Claim",
+			Handler:    _LockService_Claim_Handler,
+		},
+		{
+			MethodName: "Extend",
+			Handler:    _LockService_Extend_Handler,
 		},
 		{
 			MethodName: "Revoke",

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+)
+
+const (
+	shortestClaim = time.Minute
+	longestClaim  = 30 * 24 * time.Hour
+	// claimPause is between two attempts at a claim whose sidecar is away.
+	claimPause = time.Second
+	// interrupted is what shells exit with that SIGINT has ended.
+	interrupted = 130
+)
+
+// A claimID says which claim a command is about: by its id, or by a file with that.
+type claimID struct {
+	id, file string
+}
+
+func (c *claimID) register(command *cobra.Command) {
+	command.Flags().StringVar(&c.id, "claim", "", "the claim's id, 32 hexadecimal digits: who knows it owns the claim")
+	command.Flags().StringVar(&c.file, "claim-file", "", "file with the claim's id")
+}
+
+// read is the id; empty if no file has it yet.
+func (c *claimID) read() (string, error) {
+	if c.file == "" {
+		return c.id, nil
+	}
+	if c.id != "" {
+		return "", exit.UsageError(errors.New("--claim and --claim-file exclude each other"))
+	}
+	text, err := os.ReadFile(c.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", exit.UsageError(fmt.Errorf("--claim-file: %w", err))
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// known is the id of a claim that was made before.
+func (c *claimID) known() (string, error) {
+	id, err := c.read()
+	if err == nil && id == "" {
+		err = exit.UsageError(errors.New("--claim or --claim-file is required: `sidekeeper lock claim` prints the id, or writes the file"))
+	}
+	return id, err
+}
+
+// make is the id of a new claim, which stands in the file before the sidecar is asked: so it can be released whatever becomes of this program.
+func (c *claimID) make() (string, error) {
+	id, err := c.read()
+	if err != nil || id != "" {
+		return id, err
+	}
+	bits := make([]byte, 16)
+	_, _ = rand.Read(bits) // never fails: see its documentation
+	id = hex.EncodeToString(bits)
+	if c.file != "" {
+		if err := os.WriteFile(c.file, []byte(id+"\n"), 0o600); err != nil {
+			return "", exit.UsageError(fmt.Errorf("--claim-file: %w", err))
+		}
+	}
+	return id, nil
+}
+
+// A lockClaim is a claim that is asked for.
+type lockClaim struct {
+	claimID
+
+	reserve, wait time.Duration
+	try           bool
+	reason, owner string
+	mode          choice
+}
+
+func newLockClaimCommand(reach *reach) *cobra.Command {
+	c := &lockClaim{mode: choice{values: []string{"exclusive", "read", "write"}}}
+	command := &cobra.Command{
+		Use: "claim NAME --for DURATION --reason TEXT", Short: "Hold a lock without a process, until a time or until it is released",
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
+		RunE: func(command *cobra.Command, args []string) error {
+			switch {
+			case c.reserve == 0:
+				return exit.UsageError(errors.New("--for is required: how long the claim stands, such as 2h"))
+			case c.reason == "":
+				return exit.UsageError(errors.New("--reason is required: it tells those who wait why"))
+			case c.try && command.Flags().Changed("wait"):
+				return exit.UsageError(errors.New("--try and --wait exclude each other"))
+			}
+			id, err := c.make()
+			if err != nil {
+				return err
+			}
+			return reach.claim(command, c.request(args[0], id, command.Flags().Changed("wait")))
+		},
+	}
+	flags := command.Flags()
+	flags.Var(span(&c.reserve, shortestClaim, longestClaim), "for", "time for which the claim stands, unless it is extended: 1m to 720h; required")
+	flags.StringVar(&c.reason, "reason", "", "why, for those who wait and for the audit; required")
+	flags.StringVar(&c.owner, "owner", "", "holder, for people (default: the user and this host's name)")
+	flags.Var(&c.mode, "mode", "lock mode: exclusive, or reader or writer of a read/write lock")
+	flags.Var(span(&c.wait, 0, forever), "wait", "maximum time to wait for the lock (default: no limit)")
+	flags.BoolVar(&c.try, "try", false, "do not wait")
+	c.register(command)
+	return command
+}
+
+func (c *lockClaim) request(name, id string, waits bool) *lockv1.ClaimRequest {
+	mode := holdv1.Mode_value["MODE_"+strings.ToUpper(c.mode.String())]
+	request := &lockv1.ClaimRequest{
+		Name: name, ClaimId: id, ReserveFor: durationpb.New(c.reserve), Reason: c.reason, Owner: c.owner, Mode: holdv1.Mode(mode),
+	}
+	if c.owner == "" {
+		request.Owner = userAndHost()
+	}
+	if c.try || waits {
+		request.WaitTimeout = durationpb.New(c.wait)
+	}
+	return request
+}
+
+// userAndHost says who claims, as far as the environment tells.
+func userAndHost() string {
+	host, _ := os.Hostname()
+	owner := strings.Trim(os.Getenv("USER")+"@"+host, "@")
+	return owner[:min(len(owner), 128)]
+}
+
+// claim asks until there is an answer. It prints the id, and tells people the rest on standard error. If it is interrupted, it releases the claim.
+func (r *reach) claim(command *cobra.Command, request *lockv1.ClaimRequest) error {
+	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
+		locks := lockv1.NewLockServiceClient(connection)
+		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		claimed, err := claimUntilAnswered(ctx, locks, request)
+		if err != nil && ctx.Err() != nil {
+			return withdrawn(ctx, locks, request.GetClaimId())
+		}
+		if err != nil {
+			return err
+		}
+		until := claimed.GetUntil().AsTime().Format(time.RFC3339)
+		if r.json() {
+			return show.Message(command.OutOrStdout(), &structpb.Struct{Fields: map[string]*structpb.Value{
+				"claim_id": structpb.NewStringValue(request.GetClaimId()), "until": structpb.NewStringValue(until),
+				"fencing_token": structpb.NewStringValue(fmt.Sprint(claimed.GetFencingToken())),
+			}})
+		}
+		fmt.Fprintf(command.ErrOrStderr(), "%s is claimed until %s, with fencing token %d. The claim's id is a secret:\n",
+			show.Printable(request.GetName()), until, claimed.GetFencingToken())
+		_, err = fmt.Fprintln(command.OutOrStdout(), request.GetClaimId())
+		return err
+	})
+}
+
+// claimUntilAnswered asks again, with the same id, while the sidecar or the ensemble is away and there is time to wait.
+func claimUntilAnswered(ctx context.Context, locks lockv1.LockServiceClient, request *lockv1.ClaimRequest) (*lockv1.ClaimResponse, error) {
+	begun, wait := time.Now(), request.GetWaitTimeout()
+	for {
+		claimed, err := locks.Claim(ctx, request)
+		away := status.Code(err) == codes.Unavailable || errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrOutcomeUnknown)
+		if !away || ctx.Err() != nil {
+			return claimed, err
+		}
+		if wait != nil {
+			left := wait.AsDuration() - time.Since(begun) - claimPause
+			if left <= 0 {
+				return nil, err
+			}
+			request.WaitTimeout = durationpb.New(left)
+		}
+		select {
+		case <-time.After(claimPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// withdrawn releases a claim that may have been granted without an answer, and says so.
+func withdrawn(ctx context.Context, locks lockv1.LockServiceClient, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
+	if said := sidekeeper.FromStatus(err); err != nil && !errors.Is(said, sidekeeper.ErrClaimNotFound) && !errors.Is(said, sidekeeper.ErrClaimEnded) {
+		return exit.With(interrupted, fmt.Errorf("interrupted; it is not known whether claim %s stands: %w", id, said))
+	}
+	return exit.With(interrupted, errors.New("interrupted: the claim is withdrawn"))
+}
+
+func newLockExtendCommand(reach *reach) *cobra.Command {
+	var of claimID
+	var reserve time.Duration
+	command := &cobra.Command{
+		Use: "extend --claim ID --for DURATION", Short: "Have a claim end later", Args: explained(cobra.NoArgs),
+		RunE: func(command *cobra.Command, _ []string) error {
+			id, err := of.known()
+			if err == nil && reserve == 0 {
+				err = exit.UsageError(errors.New("--for is required: how long the claim stands from now on, such as 2h"))
+			}
+			if err != nil {
+				return err
+			}
+			return reach.aboutClaim(command, func(ctx context.Context, locks lockv1.LockServiceClient) error {
+				extended, err := locks.Extend(ctx, &lockv1.ExtendRequest{ClaimId: id, ReserveFor: durationpb.New(reserve)})
+				if err != nil {
+					return err
+				}
+				return reach.say(command.OutOrStdout(), extended, "claimed until %s\n", extended.GetUntil().AsTime().Format(time.RFC3339))
+			})
+		},
+	}
+	command.Flags().Var(span(&reserve, shortestClaim, longestClaim), "for", "time for which the claim stands from now on: 1m to 720h; required")
+	of.register(command)
+	return command
+}
+
+func newLockReleaseCommand(reach *reach) *cobra.Command {
+	var of claimID
+	command := &cobra.Command{
+		Use: "release --claim ID", Short: "End a claim", Args: explained(cobra.NoArgs),
+		RunE: func(command *cobra.Command, _ []string) error {
+			id, err := of.known()
+			if err != nil {
+				return err
+			}
+			return reach.aboutClaim(command, func(ctx context.Context, locks lockv1.LockServiceClient) error {
+				if _, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id}); err != nil {
+					return err
+				}
+				if of.file != "" {
+					if err := os.Remove(of.file); err != nil {
+						return err
+					}
+				}
+				return reach.say(command.OutOrStdout(), &lockv1.ReleaseResponse{}, "released\n")
+			})
+		},
+	}
+	of.register(command)
+	return command
+}
+
+// aboutClaim makes one call about a claim that was made before.
+func (r *reach) aboutClaim(command *cobra.Command, do func(context.Context, lockv1.LockServiceClient) error) error {
+	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
+		ctx, cancel := context.WithTimeout(command.Context(), r.timeout)
+		defer cancel()
+		return do(ctx, lockv1.NewLockServiceClient(connection))
+	})
+}

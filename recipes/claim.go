@@ -1,0 +1,361 @@
+package recipes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Errors of claims.
+var (
+	// ErrNoClaim means that there is no claim with this id: it was never made, or it has ended more than a day ago.
+	ErrNoClaim = errors.New("no claim with this id")
+	// ErrClaimEnded means that the claim has ended: it was released, broken, or its time was over.
+	ErrClaimEnded = errors.New("the claim has ended")
+	// ErrOtherClaim means that the claim with this id is one of another lock.
+	ErrOtherClaim = errors.New("the claim with this id is one of another lock")
+	// ErrTooManyClaims means that there are as many claims as there may be.
+	ErrTooManyClaims = errors.New("too many claims")
+	// ErrClaimAsked means that an operator has asked for the end of the claim, so that it is not extended any more.
+	ErrClaimAsked = errors.New("an operator ends the claim")
+)
+
+const (
+	// MaxClaims bounds the claims of one ensemble: their directory is listed as a whole.
+	MaxClaims = 10000
+	// MaxClaimsOfLock bounds the claims in the queue of one lock.
+	MaxClaimsOfLock = 16
+	// MaxClaimValidity is for how long an answer proves that a claim stands, whatever operators do.
+	MaxClaimValidity = 58 * time.Second
+
+	// claimTimeout stands in a claim's place where others tell the timeout of their session: who breaks a claim waits so long.
+	claimTimeout = time.Minute
+	// claimPending is for how long a claim stands that is not granted, after its sidecar has last said that it waits.
+	claimPending = 30 * time.Second
+	claimRenewal = claimPending / 3
+	claimKept    = 24 * time.Hour // for how long the record of a claim that has ended says so
+	claimMark    = "-claim"       // stands in the names of claims' places
+)
+
+// Claims are locks that are held without a process: by a person, or by a pipeline. A claim is a record. Its place in the lock's queue is a node
+// that belongs to no session, so that each client of the ensemble waits for it as for any other. The record says until when the claim stands.
+//
+// One transaction makes the record and the place, and one ends both. It names the version of the record that was found over: so no claim ends
+// that was extended meanwhile. Each write of a record checks or deletes the claim's place, whose name never comes back, or takes the version of
+// the clock's node that it has seen. So no write that comes late meets the record of a later claim with the same id.
+//
+// A claim's end is a time by wall clocks, unlike all else here. It is over when the ensemble's clock and that of the machine that removes it are
+// past its end, both by the tolerance.
+type Claims struct {
+	Path      string        // of the records' directory
+	Clock     string        // a node whose time is the ensemble's when it is set
+	Tolerance time.Duration // how far the clocks may be wrong
+}
+
+// A ClaimRequest is what a caller wants.
+type ClaimRequest struct {
+	ID     string // whoever knows it owns the claim: it is stored nowhere
+	Mode   Mode
+	About  About
+	Reason string
+	For    time.Duration // from the grant on
+}
+
+// Reserved is what a claim's place says of it, for people.
+type Reserved struct {
+	Reason string    `json:"reason,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // by the clock of the sidecar that has granted or extended it; zero while it waits
+}
+
+type claimState string
+
+const (
+	claimWaits claimState = "PENDING"
+	claimHeld  claimState = "HELD"
+	claimEnded claimState = "ENDED"
+)
+
+// claimForm is the data of a record.
+type claimForm struct {
+	State claimState    `json:"state"`
+	Lock  string        `json:"lock"`           // path of its directory
+	Place string        `json:"place"`          // name of its node; without the number until it is held
+	Span  time.Duration `json:"span_ns"`        // from when the record was written
+	Least time.Time     `json:"least,omitzero"` // it does not end before: an extension shortens nothing
+	Clean bool          `json:"released,omitempty"`
+}
+
+// A claimRecord is what is known of a claim.
+type claimRecord struct {
+	claimForm
+
+	path    string
+	version int32
+	written time.Time // by the ensemble's clock
+}
+
+// A ClaimState is how a claim stands.
+type ClaimState struct {
+	Lock     string // path of the lock's directory
+	Token    int64
+	Until    time.Time     // by the ensemble's clock
+	Reserved time.Duration // until then, by the later of two clocks
+	Valid    time.Duration // for so long it stands, whatever operators do; counted from when Check or Extend was called
+}
+
+func (c Claims) record(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return c.Path + "/" + hex.EncodeToString(sum[:])
+}
+
+// end is when a claim is over; that of a record that says that one has ended, when it is removed.
+func (r claimRecord) end() time.Time {
+	span := r.Span
+	switch r.State {
+	case claimWaits:
+		span = claimPending
+	case claimEnded:
+		span = claimKept
+	case claimHeld:
+	}
+	if end := r.written.Add(span); end.After(r.Least) || r.State != claimHeld {
+		return end
+	}
+	return r.Least
+}
+
+func (f claimForm) encode() []byte {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // texts, numbers and times only
+	}
+	return data
+}
+
+// get reads a record with all that was committed before. ErrNoClaim, ErrMalformedRecord.
+func (c Claims) get(ctx context.Context, store Store, id string) (claimRecord, error) {
+	if err := store.CatchUp(ctx); err != nil {
+		return claimRecord{}, unsent(err)
+	}
+	return c.read(ctx, store, c.record(id))
+}
+
+func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord, err error) {
+	node, err := tree.Get(ctx, at)
+	if errors.Is(err, ErrNoNode) {
+		return of, ErrNoClaim
+	}
+	if err != nil {
+		return of, err
+	}
+	of.path, of.version, of.written = at, node.Version, node.Modified
+	if json.Unmarshal(node.Data, &of.claimForm) != nil || !of.isOurs() {
+		return of, ErrMalformedRecord
+	}
+	return of, nil
+}
+
+// isOurs says whether a record is in our form. Any program may have written it.
+func (f claimForm) isOurs() bool {
+	return slices.Contains([]claimState{claimWaits, claimHeld, claimEnded}, f.State) && f.Span >= 0 && path.IsAbs(f.Lock) &&
+		path.Clean(f.Lock) == f.Lock && neverAgain.MatchString(f.Place) && !strings.Contains(f.Place, "/") &&
+		!strings.ContainsFunc(f.Lock+f.Place, isNowhereInPaths)
+}
+
+// place is the path of a claim's place. ErrNoNode if it is gone, or not there yet.
+func (r claimRecord) place(ctx context.Context, tree Tree) (string, error) {
+	if r.State == claimHeld {
+		return r.Lock + "/" + r.Place, nil
+	}
+	names, err := tree.Children(ctx, r.Lock)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, r.Place) })
+	if at < 0 {
+		return "", ErrNoNode
+	}
+	return r.Lock + "/" + names[at], nil
+}
+
+// now is the time of the ensemble, and the version of the clock's node as it was set.
+func (c Claims) now(ctx context.Context, store Store) (time.Time, int32, error) {
+	for {
+		nodes, err := store.Commit(ctx, Set(c.Clock, []byte{}, -1))
+		if err == nil {
+			return nodes[0].Modified, nodes[0].Version, nil
+		}
+		if errors.Is(err, ErrNoNode) {
+			if err = store.MakeDirectory(ctx, path.Dir(c.Clock)); err == nil {
+				_, err = store.Commit(ctx, Create(c.Clock, []byte{}))
+			}
+		}
+		if err != nil && !errors.Is(err, ErrExists) {
+			return time.Time{}, 0, unsent(err)
+		}
+	}
+}
+
+// A standingClaim is a claim that stands, with its place.
+type standingClaim struct {
+	claimRecord
+
+	at    string // path of the place
+	place Node
+	now   time.Time // by the ensemble's clock, when it was looked at
+}
+
+// find reads a claim and its place with all that was committed before. ErrNoClaim; ErrClaimEnded, also if its place is gone.
+func (c Claims) find(ctx context.Context, store Store, id string) (found standingClaim, err error) {
+	if found.now, _, err = c.now(ctx, store); err != nil {
+		return found, err
+	}
+	if found.claimRecord, err = c.get(ctx, store, id); err != nil {
+		return found, err
+	}
+	if found.State == claimEnded {
+		return found, ErrClaimEnded
+	}
+	if found.at, err = found.claimRecord.place(ctx, store); err == nil {
+		found.place, err = store.Get(ctx, found.at)
+	}
+	if errors.Is(err, ErrNoNode) {
+		err = ErrClaimEnded
+	}
+	return found, err
+}
+
+// state is how a claim stands that is held.
+func (s standingClaim) state() ClaimState {
+	now := s.now
+	if here := wall(); here.After(now) {
+		now = here
+	}
+	of := ClaimState{Lock: s.Lock, Token: s.place.Czxid, Until: s.end(), Reserved: max(0, s.end().Sub(now))}
+	if !revocationIn(s.place.Data).Break {
+		of.Valid = min(of.Reserved, MaxClaimValidity)
+	}
+	return of
+}
+
+// Check says how a claim stands. ErrNoClaim, ErrClaimEnded. A claim that waits is not valid, and reserves nothing.
+func (c Claims) Check(ctx context.Context, store Store, id string) (ClaimState, error) {
+	found, err := c.find(ctx, store, id)
+	if err != nil || found.State != claimHeld {
+		return ClaimState{Lock: found.Lock}, err
+	}
+	return found.state(), nil
+}
+
+// Extend has a claim end no earlier than so long from now; it never shortens one. ErrNoClaim, ErrClaimEnded, also for a claim that waits;
+// ErrClaimAsked.
+func (c Claims) Extend(ctx context.Context, store Store, id string, span time.Duration) (ClaimState, error) {
+	for {
+		found, err := c.find(ctx, store, id)
+		switch {
+		case err != nil:
+			return ClaimState{}, err
+		case found.State != claimHeld:
+			return ClaimState{}, ErrNoClaim
+		case revocationIn(found.place.Data).Break:
+			return ClaimState{Lock: found.Lock}, ErrClaimAsked
+		}
+		found.Least, found.Span = found.end(), span
+		about, _ := aboutIn(found.place.Data)
+		if err = found.write(ctx, store, about); err == nil {
+			return found.state(), nil
+		}
+		if err := again(err); err != nil {
+			return ClaimState{}, err
+		}
+	}
+}
+
+// write writes a claim that is held, if its place has the version in which it was seen: then no operator has asked for its end meanwhile.
+func (s *standingClaim) write(ctx context.Context, store Store, about About) error {
+	until := wall().Add(s.Span)
+	if until.Before(s.Least) {
+		until = s.Least
+	}
+	reserved := Reserved{Until: until}
+	if about.Reserved != nil {
+		reserved.Reason = about.Reserved.Reason
+	}
+	about.Reserved, about.Timeout = &reserved, claimTimeout
+	nodes, err := store.Commit(ctx, Set(s.at, about.encode(), s.place.Version), Set(s.path, s.claimForm.encode(), s.version))
+	if err == nil {
+		s.now, s.written = nodes[1].Modified, nodes[1].Modified
+	}
+	return err
+}
+
+// Release ends a claim, also one that waits. ErrNoClaim; ErrClaimEnded if it has ended otherwise than by Release.
+func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState, error) {
+	for {
+		found, err := c.find(ctx, store, id)
+		if errors.Is(err, ErrClaimEnded) && found.State == claimEnded && found.Clean {
+			err = nil
+			return ClaimState{Lock: found.Lock}, err
+		}
+		if err != nil {
+			return ClaimState{}, err
+		}
+		err = c.finish(ctx, store, found.claimRecord, found.at, true)
+		if err == nil {
+			return ClaimState{Lock: found.Lock, Token: found.place.Czxid}, nil
+		}
+		if err := again(err); err != nil {
+			return ClaimState{}, err
+		}
+	}
+}
+
+// finish ends a claim and its place in one transaction. The record of one that was held says so.
+func (c Claims) finish(ctx context.Context, store Store, of claimRecord, at string, clean bool) error {
+	change := Delete(of.path, of.version)
+	if of.State == claimHeld {
+		change = Set(of.path, of.ended(clean).encode(), of.version)
+	}
+	_, err := store.Commit(ctx, change, Delete(at, -1))
+	return err
+}
+
+func (f claimForm) ended(clean bool) claimForm {
+	f.State, f.Clean = claimEnded, clean
+	return f
+}
+
+// make makes a record and its place. ErrTooManyClaims.
+func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRequest) error {
+	names, err := childrenNamed(store.Children(ctx, lock.Path))
+	if err != nil {
+		return err
+	}
+	contenders, _ := lock.readQueue(names)
+	records, err := childrenOf(ctx, store, c.Path)
+	switch of := slices.DeleteFunc(contenders, func(c child) bool { return !c.claims }); {
+	case err != nil:
+		return err
+	case len(of) >= MaxClaimsOfLock:
+		return fmt.Errorf("%w of this lock: %d", ErrTooManyClaims, len(of))
+	case records > MaxClaims: // with the clock
+		return fmt.Errorf("%w, with those that have ended: %d", ErrTooManyClaims, records-1)
+	}
+	for _, directory := range []string{lock.Path, c.Path} {
+		if err := store.MakeDirectory(ctx, directory); err != nil {
+			return err
+		}
+	}
+	form := claimForm{State: claimWaits, Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
+	about := wanted.About
+	about.Timeout, about.Request, about.Reserved = claimTimeout, 0, &Reserved{Reason: wanted.Reason}
+	_, err = store.Commit(ctx, Create(c.record(wanted.ID), form.encode()), CreateNumbered(lock.Path+"/"+form.Place, about.encode()))
+	return err
+}

@@ -1,0 +1,212 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"path"
+	"time"
+)
+
+// ErrClaimWaits means that the time was over in which a claim was to be granted: it is withdrawn.
+var ErrClaimWaits = errors.New("the claim was not granted in time")
+
+// A claiming is a claim that waits for its turn.
+type claiming struct {
+	Claims
+
+	store  Store
+	record claimRecord
+	said   time.Time // when the record was last written by this one
+	place  *Place
+	wanted ClaimRequest
+}
+
+// Claim makes a claim and returns when its turn has come; late ends the wait. It may be called again with the same id, after a reply that was
+// lost, also through another sidecar, and goes on where the claim stands: it says how a claim stands that was granted before. If ctx ends, the
+// claim goes on waiting for a while, for who calls again. ErrClaimEnded if the claim was granted and has ended; ErrClaimWaits, ErrOtherClaim,
+// ErrTooManyClaims; ErrGone if its place was removed; ErrKindMismatch, ErrDirectory.
+func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimRequest, late <-chan struct{}) (ClaimState, error) {
+	for {
+		found, err := c.find(ctx, store, wanted.ID)
+		switch {
+		case errors.Is(err, ErrNoClaim):
+			if err := c.make(ctx, store, lock, wanted); err != nil && again(err) != nil {
+				return ClaimState{}, again(err)
+			}
+			continue
+		case found.Lock != "" && found.Lock != lock.Path:
+			return ClaimState{}, ErrOtherClaim
+		case errors.Is(err, ErrClaimEnded) && found.State == claimWaits: // an operator has removed its place
+			if err := c.endPlaceless(ctx, store, found.claimRecord); err != nil && again(err) != nil {
+				return ClaimState{}, again(err)
+			}
+			return ClaimState{}, ErrGone
+		case err != nil:
+			return ClaimState{}, err
+		case found.State == claimHeld:
+			return found.state(), nil
+		}
+		waits := &claiming{Claims: c, store: store, record: found.claimRecord, wanted: wanted}
+		if err := waits.takePlace(lock, found); err != nil {
+			return ClaimState{}, err
+		}
+		done, err := waits.await(ctx, late)
+		if err != nil {
+			return ClaimState{}, waits.withdraw(ctx, err)
+		}
+		if done != nil {
+			return *done, nil
+		}
+	}
+}
+
+// takePlace has the claim's node be a place as others are. It belongs to no session, which could end.
+func (c *claiming) takePlace(lock Lock, found standingClaim) error {
+	name := path.Base(found.at)
+	own, ok := lock.parse(name)
+	if !ok {
+		return ErrMalformedRecord
+	}
+	made := Enqueued{Path: found.at, Name: name, Gone: &Signal{}}
+	c.place = &Place{lock: lock, session: sessionless{Store: c.store}, own: own, path: found.at, made: made}
+	return nil
+}
+
+// await returns how the claim stands when it is granted; nil if another call has changed its record, which is to be read again.
+func (c *claiming) await(ctx context.Context, late <-chan struct{}) (*ClaimState, error) {
+	for {
+		turn, left, err := c.look(ctx)
+		if err == nil && turn.First && left == 0 {
+			granted, err := c.grant(ctx)
+			if err == nil || again(err) != nil {
+				return granted, again(err)
+			}
+			return nil, c.store.CatchUp(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.wait(ctx, turn, left, late); err != nil {
+			return nil, err
+		}
+		if time.Since(c.said) < claimRenewal {
+			continue
+		}
+		if changed, err := c.renew(ctx); changed || err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait returns when it is worth to look again, or to say that the claim waits.
+func (c *claiming) wait(ctx context.Context, turn Turn, left time.Duration, late <-chan struct{}) error {
+	pause := claimRenewal - time.Since(c.said)
+	if left > 0 {
+		pause = min(pause, left)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-turn.Changed.Done():
+	case <-turn.Marked.Done():
+	case <-timer.C:
+	case <-late:
+		return ErrClaimWaits
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// look says whether it is the claim's turn, and how much of an earlier hold's delay is left then.
+func (c *claiming) look(ctx context.Context) (turn Turn, left time.Duration, err error) {
+	turn, err = c.place.Look(ctx)
+	if err == nil && turn.Revocation.Break {
+		err = ErrGone
+	}
+	if err == nil && turn.First {
+		left, err = c.place.OutwaitDelay(ctx, c.store)
+	}
+	return turn, left, err
+}
+
+// grant records that the claim is held.
+func (c *claiming) grant(ctx context.Context) (*ClaimState, error) {
+	own, _, err := c.place.watchOwn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if revocationIn(own.Data).Break {
+		return nil, ErrGone
+	}
+	held := standingClaim{claimRecord: c.record, at: c.place.path, place: own}
+	held.State, held.Place, held.Span = claimHeld, path.Base(c.place.path), c.wanted.For
+	about := c.wanted.About
+	about.Reserved = &Reserved{Reason: c.wanted.Reason}
+	if err := held.write(ctx, c.store, about); err != nil {
+		return nil, err
+	}
+	return new(held.state()), nil
+}
+
+// renew says that the claim still waits. It says whether the record is another by now.
+func (c *claiming) renew(ctx context.Context) (changed bool, _ error) {
+	nodes, err := c.store.Commit(ctx, Check(c.place.path, -1), Set(c.record.path, c.record.encode(), c.record.version))
+	if err == nil {
+		c.record.version, c.said = nodes[1].Version, time.Now()
+		return false, nil
+	}
+	return true, again(err)
+}
+
+// mostWithdrawal is for how long it is tried to withdraw a claim. What stands then goes by itself.
+const mostWithdrawal = 5 * time.Second
+
+// withdraw takes a claim back that waits, unless its caller may come back to it, and says why it was not granted.
+func (c *claiming) withdraw(ctx context.Context, why error) error {
+	if ctx.Err() != nil || errors.Is(why, ErrUnreachable) {
+		return why
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), mostWithdrawal)
+	defer stop()
+	if errors.Is(why, ErrGone) { // an operator has asked for its end
+		_ = c.finish(ctx, c.store, c.record, c.place.path, false)
+		return ErrGone
+	}
+	for {
+		err := c.finish(ctx, c.store, c.record, c.place.path, false)
+		if err == nil || again(err) != nil {
+			return why
+		}
+		found, err := c.get(ctx, c.store, c.wanted.ID)
+		if err != nil || found.State != claimWaits || found.Place != c.record.Place {
+			return why
+		}
+		c.record = found
+	}
+}
+
+// A sessionless is the session of a place that belongs to none.
+type sessionless struct {
+	Store
+	Placer // of none
+}
+
+func (s sessionless) Update(ctx context.Context, at string, data []byte, version int32, guards ...Guard) (Node, error) {
+	nodes, err := Guarded(s.Store, guards).Commit(ctx, Set(at, data, version))
+	if err != nil {
+		return Node{}, err
+	}
+	return nodes[0], nil
+}
+
+func (sessionless) SawDeleted(string) bool      { return false }
+func (sessionless) Owns(node Node) bool         { return node.Owner == 0 }
+func (sessionless) Seen(string, int32)          {}
+func (sessionless) Disregard(string)            {}
+func (sessionless) Prove(context.Context) error { return nil }
+func (sessionless) Done() <-chan struct{}       { return nil }
+func (s sessionless) WatchOwn(ctx context.Context, place string) (Node, *Signal, func(), error) {
+	node, changed, err := s.Watch(ctx, place)
+	return node, changed, func() {}, err
+}

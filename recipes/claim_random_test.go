@@ -1,0 +1,195 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
+)
+
+// brief are claims of a few seconds.
+var brief = recipes.Claims{Path: "/claims", Clock: "/claims/=clock", Tolerance: 100 * time.Millisecond}
+
+// A gallery is a random schedule of callers that claim a lock, of others that acquire it, and of machines that end claims whose time is over.
+// Their readers lag, lose replies and send late.
+type gallery struct {
+	world
+	readers []*standin.Reader
+
+	mu      sync.Mutex
+	counts  map[string]time.Time // until when each counts on the lock
+	granted map[string]int
+}
+
+func TestNoCallerIsGrantedALockBesideAClaimThatCounts(t *testing.T) {
+	all := map[string]int{}
+	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			inBubble(t, func(w world) {
+				g := &gallery{world: w, counts: map[string]time.Time{}, granted: all}
+				g.run(rand.New(rand.NewPCG(seed, 9)))
+			})
+		})
+	}
+	t.Log(all)
+	for _, what := range []string{"claim", "lock", "extended", "released", "ran out", "withdrawn"} {
+		if all[what] < int(*seeds)/4 {
+			t.Errorf("%s %d times in %d schedules", what, all[what], *seeds)
+		}
+	}
+}
+
+func (g *gallery) run(dice *rand.Rand) {
+	for range 3 {
+		g.readers = append(g.readers, g.NewReader())
+	}
+	sweeping, stop := context.WithCancel(g.living)
+	var callers, sweepers sync.WaitGroup
+	for i := range 2 {
+		sweepers.Go(func() { g.sweep(sweeping, g.readers[i]) })
+	}
+	for i := range 4 {
+		reader, seed := g.readers[dice.IntN(len(g.readers))], dice.Uint64()
+		callers.Go(func() { g.claim(fmt.Sprint("claim-", i), reader, rand.New(rand.NewPCG(seed, 1))) })
+		callers.Go(func() { g.acquire(fmt.Sprint("lock-", i), rand.New(rand.NewPCG(seed, 2))) })
+	}
+	g.disturb(rand.New(rand.NewPCG(dice.Uint64(), 3)))
+	callers.Wait()
+	for _, reader := range g.readers {
+		reader.Before(nil)
+		reader.After(nil)
+	}
+	time.Sleep(time.Minute)
+	stop()
+	sweepers.Wait()
+	if names, err := g.NewReader().Children(g.living, orders.Path); err == nil && len(names) > 0 {
+		g.Errorf("%d places are left", len(names))
+	}
+}
+
+// counted notes that one counts on the lock, and that no other does.
+func (g *gallery) counted(who, what string, until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for other, end := range g.counts {
+		if other != who && time.Now().Before(end) {
+			g.Errorf("%s is granted the lock while %s counts on it for %v", who, other, time.Until(end))
+		}
+	}
+	g.counts[who] = until
+	g.granted[what]++
+}
+
+func (g *gallery) tally(who, what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if who != "" {
+		delete(g.counts, who)
+	}
+	g.granted[what]++
+}
+
+// claim claims the lock a few times, until that is known to be so or not.
+func (g *gallery) claim(who string, reader *standin.Reader, dice *rand.Rand) {
+	for i := range 3 {
+		wanted := recipes.ClaimRequest{ID: fmt.Sprint(who, "/", i), For: upTo(dice, 3*time.Second)}
+		late := make(chan struct{})
+		timer := time.AfterFunc(upTo(dice, 12*time.Second), func() { close(late) })
+		got, err := brief.Claim(g.living, reader, orders, wanted, late)
+		for ; err != nil && claimWord(err) != "late" && claimWord(err) != "over" && claimWord(err) != "gone"; got, err =
+			brief.Claim(g.living, reader, orders, wanted, late) {
+			time.Sleep(upTo(dice, time.Second))
+		}
+		timer.Stop()
+		if err != nil {
+			g.tally("", "withdrawn")
+			continue
+		}
+		g.counted(who, "claim", time.Now().Add(got.Reserved))
+		g.goesOn(who, wanted.ID, reader, dice)
+	}
+}
+
+// goesOn has a claim be extended, released, or run out.
+func (g *gallery) goesOn(who, id string, reader *standin.Reader, dice *rand.Rand) {
+	time.Sleep(upTo(dice, time.Second))
+	if dice.IntN(2) == 0 {
+		if got, err := brief.Extend(g.living, reader, id, upTo(dice, 4*time.Second)); err == nil {
+			g.counted(who, "extended", time.Now().Add(got.Reserved))
+		}
+	}
+	if dice.IntN(2) == 0 {
+		time.Sleep(upTo(dice, 8*time.Second))
+		g.tally(who, "ran out")
+		return
+	}
+	g.tally(who, "released")
+	for range 5 {
+		if _, err := brief.Release(g.living, reader, id); err == nil || claimWord(err) == "over" || claimWord(err) == "none" {
+			return
+		}
+		time.Sleep(upTo(dice, time.Second))
+	}
+}
+
+// acquire holds the lock a few times, with sessions that do not end.
+func (g *gallery) acquire(who string, dice *rand.Rand) {
+	for range 3 {
+		time.Sleep(upTo(dice, 2*time.Second))
+		session := g.OpenSession(time.Hour)
+		err := orders.Do(g.living, session, session, recipes.About{}, passed(time.Hour), func(*recipes.Hold) error {
+			g.counted(who, "lock", time.Now().Add(time.Hour))
+			time.Sleep(upTo(dice, time.Second))
+			g.tally(who, "left")
+			return nil
+		})
+		if err != nil {
+			g.Error(err)
+		}
+		session.Close(g.living)
+	}
+}
+
+func (g *gallery) sweep(ctx context.Context, reader *standin.Reader) {
+	var book recipes.ClaimBook
+	for ctx.Err() == nil {
+		_, _ = brief.Sweep(g.living, reader, &book)
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// disturb loses writes and replies, has writes wait on their way, and has readers lag.
+func (g *gallery) disturb(dice *rand.Rand) {
+	var mu sync.Mutex
+	throw := func(sides int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return dice.IntN(sides)
+	}
+	for _, reader := range g.readers {
+		reader.Before(func(of standin.Operation) error {
+			switch {
+			case of.Name == "Commit" && throw(5) == 0:
+				time.Sleep(300 * time.Millisecond)
+			case of.Name == "Commit" && throw(8) == 0:
+				return recipes.ErrOutcomeUnknown
+			case throw(20) == 0:
+				reader.Lag()
+			case throw(5) == 0:
+				reader.KeepUp()
+			}
+			return nil
+		})
+		reader.After(func(of standin.Operation) error {
+			if of.Name == "Commit" && throw(6) == 0 {
+				return recipes.ErrOutcomeUnknown
+			}
+			return nil
+		})
+	}
+}
