@@ -325,3 +325,75 @@ func TestALockHasSoManyClaims(t *testing.T) {
 		w.claims("one-more").stands("waiting")
 	})
 }
+
+func TestACheckOfAClaimShowsWhatWasCommittedBefore(t *testing.T) {
+	inBubble(t, func(w world) {
+		claim, lagging := w.claims("deploy"), w.NewReader()
+		claim.releases("ok")
+		again := w.claims("again")
+		if _, err := claims.Check(w.living, lagging, again.id); err != nil {
+			t.Fatal(err)
+		}
+		lagging.Lag()
+		w.claims("late") // so that the reader has something to miss
+		again.releases("ok")
+		again.store = lagging
+		again.checks("over")
+	})
+}
+
+func TestAClaimIsNotGrantedOnceItsEndIsAskedFor(t *testing.T) {
+	inBubble(t, func(w world) {
+		first, store, broken := w.join(recipes.Exclusive), w.NewReader(), make(chan error, 1)
+		claim := &claimer{world: w, store: store, id: "deploy", late: make(chan struct{}), state: "waiting"}
+		go claim.claim(w.living)
+		synctest.Wait()
+		view, err := orders.View(w.living, w.NewReader())
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Before(func(of standin.Operation) error {
+			if of.Name == "Commit" && len(broken) == 0 {
+				store.Before(nil)
+				go func() {
+					_, err := orders.Break(w.living, w.NewReader(), view.Waiters[0].Token, "root", "no", recipes.ForceAfter{})
+					broken <- err
+				}()
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		first.quit()
+		time.Sleep(time.Second)
+		claim.stands("gone")
+		if err := <-broken; err != nil {
+			t.Error(err)
+		}
+		w.told("records and places", w.standing(), "0 0")
+	})
+}
+
+func TestAClaimWhoseNodeCuratorHasOverwrittenIsBrokenLate(t *testing.T) {
+	inBubble(t, func(w world) {
+		claim, begun := w.claims("deploy"), time.Now()
+		store := w.NewReader()
+		names, err := store.Children(w.living, orders.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Commit(w.living, recipes.Set(orders.Path+"/"+names[0], []byte("__REVOKE__"), -1)); err != nil {
+			t.Fatal(err)
+		}
+		claim.checks("1h0m0s 58s") // there is no process that could be asked
+		if _, err := orders.Break(w.living, store, claim.is.Token, "root", "leaked", recipes.ForceAfter{Timeout: 10 * time.Second}); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took < time.Minute {
+			t.Errorf("removed after %v", took)
+		}
+		view, err := orders.View(w.living, store)
+		if err != nil || len(view.Holders) > 0 {
+			t.Error(view, err)
+		}
+	})
+}

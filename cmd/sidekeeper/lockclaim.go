@@ -42,7 +42,7 @@ type claimID struct {
 }
 
 func (c *claimID) register(command *cobra.Command) {
-	command.Flags().StringVar(&c.id, "claim", "", "the claim's id, 32 hexadecimal digits: who knows it owns the claim")
+	command.Flags().StringVar(&c.id, "claim", "", "the claim's id, 32 hexadecimal digits, which is a secret")
 	command.Flags().StringVar(&c.file, "claim-file", "", "file with the claim's id")
 }
 

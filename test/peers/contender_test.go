@@ -159,7 +159,7 @@ func (p *program) gather(recipe, path, count string) error {
 		if err != nil {
 			return err
 		}
-		one := worker{contender: made, reads: slices.Contains([]string{"read", "permits", "entry", "meeting"}, recipe)}
+		one := worker{contender: made, reads: slices.Contains([]string{"read", "claim-read", "permits", "entry", "meeting"}, recipe)}
 		if recipe == "permits" {
 			one.lasts = 20 * time.Millisecond
 		}

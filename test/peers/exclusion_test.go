@@ -46,6 +46,14 @@ var everybody = map[string][]crowd{
 	"readers and writers": {readersAndWriters("sidekeeper"), readersAndWriters("curator"), readersAndWriters("kazoo")},
 }
 
+// claims are crowds of claims and of all libraries.
+var claims = map[string][]crowd{
+	"claims and mutexes": {{"sidekeeper", map[string]int{"mutex": each / 2, "claim": each / 2}}, curatorMutex, kazooShared, directMutex},
+	"claims, readers and writers": {
+		{"sidekeeper", map[string]int{"read": 1, "write": 1, "claim-read": 1, "claim-write": 1}}, readersAndWriters("curator"), readersAndWriters("kazoo"),
+	},
+}
+
 func TestContendersOfTwoLibrariesExcludeEachOther(t *testing.T) {
 	s := realStage(t, 2)
 	peers := s.all(t)
@@ -67,6 +75,15 @@ func TestContendersOfAllLibrariesExcludeEachOther(t *testing.T) {
 	on(t, func(t *testing.T, s stage) {
 		peers := s.all(t)
 		for name, crowds := range everybody {
+			t.Run(name, func(t *testing.T) { contend(t, peers, *acquisitions, crowds...) })
+		}
+	})
+}
+
+func TestClaimsAndContendersOfAllLibrariesExcludeEachOther(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		peers := s.all(t)
+		for name, crowds := range claims {
 			t.Run(name, func(t *testing.T) { contend(t, peers, *acquisitions, crowds...) })
 		}
 	})

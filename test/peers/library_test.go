@@ -10,8 +10,14 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // modes are the recipes of Sidekeeper.
@@ -22,7 +28,13 @@ var modes = map[string]sidekeeper.Mode{
 // callers hold locks through sidecars, one contender after the other through the next of them.
 type callers struct {
 	clients []*sidekeeper.Client
+	claims  []lockv1.LockServiceClient // of the same sidecars
 	made    int
+}
+
+// claimed are the recipes of claims.
+var claimed = map[string]holdv1.Mode{
+	"claim": holdv1.Mode_MODE_EXCLUSIVE, "claim-read": holdv1.Mode_MODE_READ, "claim-write": holdv1.Mode_MODE_WRITE,
 }
 
 func openSidekeeper(addresses []string) (library, error) {
@@ -32,7 +44,11 @@ func openSidekeeper(addresses []string) (library, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.clients = append(c.clients, client)
+		connection, err := grpc.NewClient("unix:"+strings.TrimPrefix(address, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return nil, err
+		}
+		c.clients, c.claims = append(c.clients, client), append(c.claims, lockv1.NewLockServiceClient(connection))
 	}
 	return c, nil
 }
@@ -46,7 +62,7 @@ func (c *callers) contender(recipe, path string, alone bool) (contender, error) 
 	if err != nil {
 		return nil, err
 	}
-	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, recipe: recipe, number: c.made}
+	made := &caller{client: c.clients[c.made%len(c.clients)], claims: c.claims[c.made%len(c.claims)], name: name, recipe: recipe, number: c.made}
 	if alone && c.made/len(c.clients)%2 == 1 {
 		made.lease, err = made.client.OpenLease(context.Background(), sidekeeper.LeaseOptions{})
 	}
@@ -62,6 +78,7 @@ func (c *callers) close() {
 
 type caller struct {
 	client *sidekeeper.Client
+	claims lockv1.LockServiceClient
 	name   string
 	recipe string
 	number int
@@ -82,11 +99,34 @@ func (c *caller) acquire(ctx context.Context) (err error) {
 		return err
 	case "entry", "meeting":
 		return c.enter(ctx)
+	case "claim", "claim-read", "claim-write":
+		return c.claim(ctx)
 	}
 	c.held, err = c.client.Acquire(ctx, c.name, sidekeeper.LockOptions{Mode: modes[c.recipe], Lease: c.lease, Owner: "a peer"})
 	if errors.Is(err, sidekeeper.ErrLockKindMismatch) {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
+	return err
+}
+
+// claim holds the lock without a process.
+func (c *caller) claim(ctx context.Context) error {
+	standing := claim{c.claims, strings.ReplaceAll(uuid.NewString(), "-", "")}
+	_, err := c.claims.Claim(ctx, &lockv1.ClaimRequest{
+		Name: c.name, ClaimId: standing.id, Mode: claimed[c.recipe], ReserveFor: durationpb.New(time.Hour), Reason: "a test", Owner: "a peer",
+	})
+	c.held = standing
+	return err
+}
+
+// A claim is one that stands.
+type claim struct {
+	locks lockv1.LockServiceClient
+	id    string
+}
+
+func (c claim) Release(ctx context.Context) error {
+	_, err := c.locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: c.id})
 	return err
 }
 

@@ -1202,7 +1202,7 @@ type ClaimRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. 32 hexadecimal digits in lower case, 128 random bits. It is a secret: who knows it owns the claim.
+	// Required. 32 hexadecimal digits in lower case, 128 random bits. It is a secret, which owns the claim.
 	ClaimId string `protobuf:"bytes,2,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
 	// Optional. Omitted, exclusive.
 	Mode v1.Mode `protobuf:"varint,3,opt,name=mode,proto3,enum=sidekeeper.hold.v1.Mode" json:"mode,omitempty"`

@@ -109,8 +109,8 @@ type LockServiceClient interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
-	// For each claim, it returns when the claim ends, and for how long it counts whatever operators do: at most 58 seconds from when the request was
-	// sent. Each claim takes several requests to the ensemble.
+	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts whatever operators do: at most 58 seconds, from when the
+	// request was sent. Each claim takes several requests to the ensemble.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
@@ -140,12 +140,12 @@ type LockServiceClient interface {
 	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
 	// ensemble.
 	//
-	// A claim ends by wall clocks, unlike all else: the ensemble's and that of the sidecar which removes it must both be 5 seconds past its end. If
-	// they are wrong together, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which removes
+	// it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
 	//
 	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
-	// answers at once. Who knows the id owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, by its deadline or
-	// with its connection, the claim keeps its place for 30 seconds, for a caller that asks again.
+	// answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, the claim keeps
+	// its place for 30 seconds, for a caller that asks again.
 	//
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
 	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
@@ -457,8 +457,8 @@ type LockServiceServer interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
-	// For each claim, it returns when the claim ends, and for how long it counts whatever operators do: at most 58 seconds from when the request was
-	// sent. Each claim takes several requests to the ensemble.
+	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts whatever operators do: at most 58 seconds, from when the
+	// request was sent. Each claim takes several requests to the ensemble.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
@@ -488,12 +488,12 @@ type LockServiceServer interface {
 	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
 	// ensemble.
 	//
-	// A claim ends by wall clocks, unlike all else: the ensemble's and that of the sidecar which removes it must both be 5 seconds past its end. If
-	// they are wrong together, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which removes
+	// it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
 	//
 	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
-	// answers at once. Who knows the id owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, by its deadline or
-	// with its connection, the claim keeps its place for 30 seconds, for a caller that asks again.
+	// answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, the claim keeps
+	// its place for 30 seconds, for a caller that asks again.
 	//
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
 	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
