@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ var (
 	// ErrClaimEnded means that the claim has ended: it was released, broken, or its time was over.
 	ErrClaimEnded = errors.New("the claim has ended")
 	// ErrOtherClaim means that the claim with this id is one of another lock.
-	ErrOtherClaim = errors.New("the claim with this id is one of another lock")
+	ErrOtherClaim = errors.New("the claim with this id is one of another lock, or in another mode")
 	// ErrTooManyClaims means that there are as many claims as there may be.
 	ErrTooManyClaims = errors.New("too many claims")
 	// ErrClaimAsked means that an operator has asked for the end of the claim, so that it is not extended any more.
@@ -32,6 +33,8 @@ const (
 	MaxClaims = 10000
 	// MaxClaimsOfLock bounds the claims in the queue of one lock.
 	MaxClaimsOfLock = 16
+	// MaxClaimSpan is how long a claim stands at most, unless it is extended.
+	MaxClaimSpan = 30 * 24 * time.Hour
 	// MaxClaimValidity is for how long an answer proves that a claim stands, whatever operators do.
 	MaxClaimValidity = 58 * time.Second
 
@@ -42,6 +45,7 @@ const (
 	claimRenewal = claimPending / 3
 	claimKept    = 24 * time.Hour // for how long the record of a claim that has ended says so
 	claimMark    = "-claim"       // stands in the names of claims' places
+	claimRoom    = 256            // bytes of a record, beside the paths that it tells
 )
 
 // Claims are locks that are held without a process: by a person, or by a pipeline. A claim is a record. Its place in the lock's queue is a node
@@ -66,6 +70,7 @@ type ClaimRequest struct {
 	About  About
 	Reason string
 	For    time.Duration // from the grant on
+	May    func() error  // why it must not be granted now; may be nil
 }
 
 // Reserved is what a claim's place says of it, for people.
@@ -88,6 +93,7 @@ type claimForm struct {
 	Lock  string        `json:"lock"`           // path of its directory
 	Place string        `json:"place"`          // name of its node; without the number until it is held
 	Span  time.Duration `json:"span_ns"`        // from when the record was written
+	Said  time.Time     `json:"said"`           // when that was, by the clock of the machine that has written it
 	Least time.Time     `json:"least,omitzero"` // it does not end before: an extension shortens nothing
 	Clean bool          `json:"released,omitempty"`
 }
@@ -115,6 +121,9 @@ func (c Claims) record(id string) string {
 	return c.Path + "/" + hex.EncodeToString(sum[:])
 }
 
+// begins is when the record was written, by the later of two clocks: so one that is slow ends nothing early.
+func (r claimRecord) begins() time.Time { return later(r.written, r.Said) }
+
 // end is when a claim is over; that of a record that says that one has ended, when it is removed.
 func (r claimRecord) end() time.Time {
 	span := r.Span
@@ -125,18 +134,17 @@ func (r claimRecord) end() time.Time {
 		span = claimKept
 	case claimHeld:
 	}
-	if end := r.written.Add(span); end.After(r.Least) || r.State != claimHeld {
+	if end := r.begins().Add(span); end.After(r.Least) || r.State != claimHeld {
 		return end
 	}
 	return r.Least
 }
 
+// encode takes the room at once that an ended claim needs, so that no quota keeps one from ending.
 func (f claimForm) encode() []byte {
-	data, err := json.Marshal(f)
-	if err != nil {
-		panic(err) // texts, numbers and times only
-	}
-	return data
+	f.Said, f.Least = wall().UTC(), f.Least.UTC()
+	data := encode(f)
+	return append(data, bytes.Repeat([]byte{' '}, max(0, claimRoom+len(f.Lock)+len(f.Place)-len(data)))...)
 }
 
 // get reads a record with all that was committed before. ErrNoClaim, ErrMalformedRecord.
@@ -166,7 +174,13 @@ func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord,
 func (f claimForm) isOurs() bool {
 	return slices.Contains([]claimState{claimWaits, claimHeld, claimEnded}, f.State) && f.Span >= 0 && path.IsAbs(f.Lock) &&
 		path.Clean(f.Lock) == f.Lock && neverAgain.MatchString(f.Place) && !strings.Contains(f.Place, "/") &&
-		!strings.ContainsFunc(f.Lock+f.Place, isNowhereInPaths)
+		!strings.ContainsFunc(f.Lock+f.Place, isNowhereInPaths) && isTime(f.Least) && isTime(f.Said)
+}
+
+// isTime says whether a time can be written as it was read. Some that are read cannot.
+func isTime(t time.Time) bool {
+	_, err := t.MarshalJSON()
+	return err == nil
 }
 
 // place is the path of a claim's place. ErrNoNode if it is gone, or not there yet.
@@ -214,9 +228,6 @@ type standingClaim struct {
 
 // find reads a claim and its place with all that was committed before. ErrNoClaim; ErrClaimEnded, also if its place is gone.
 func (c Claims) find(ctx context.Context, store Store, id string) (found standingClaim, err error) {
-	if found.now, _, err = c.now(ctx, store); err != nil {
-		return found, err
-	}
 	if found.claimRecord, err = c.get(ctx, store, id); err != nil {
 		return found, err
 	}
@@ -229,6 +240,9 @@ func (c Claims) find(ctx context.Context, store Store, id string) (found standin
 	if errors.Is(err, ErrNoNode) {
 		err = ErrClaimEnded
 	}
+	if err == nil {
+		found.now, _, err = c.now(ctx, store)
+	}
 	return found, err
 }
 
@@ -239,13 +253,14 @@ func (s standingClaim) state() ClaimState {
 		now = here
 	}
 	of := ClaimState{Lock: s.Lock, Token: s.place.Czxid, Until: s.end(), Reserved: max(0, s.end().Sub(now))}
-	if !revocationIn(s.place.Data).Break {
+	if isOurs(s.place.Data) && !revocationIn(s.place.Data).Break { // what overwrites it may hide that an operator ends it
 		of.Valid = min(of.Reserved, MaxClaimValidity)
 	}
 	return of
 }
 
-// Check says how a claim stands. ErrNoClaim, ErrClaimEnded. A claim that waits is not valid, and reserves nothing.
+// Check says how a claim stands. ErrNoClaim, ErrClaimEnded. A claim that waits is not valid, and reserves nothing. One whose place another client
+// has overwritten is not valid either, until it is extended.
 func (c Claims) Check(ctx context.Context, store Store, id string) (ClaimState, error) {
 	found, err := c.find(ctx, store, id)
 	if err != nil || found.State != claimHeld {
@@ -254,14 +269,15 @@ func (c Claims) Check(ctx context.Context, store Store, id string) (ClaimState, 
 	return found.state(), nil
 }
 
-// Extend has a claim end no earlier than so long from now; it never shortens one. ErrNoClaim, ErrClaimEnded, also for a claim that waits;
+// Extend has a claim end no earlier than so long from now; it never shortens one. ErrNoClaim, also for a claim that waits; ErrClaimEnded;
 // ErrClaimAsked.
 func (c Claims) Extend(ctx context.Context, store Store, id string, span time.Duration) (ClaimState, error) {
+	var lost lostReply
 	for {
 		found, err := c.find(ctx, store, id)
 		switch {
 		case err != nil:
-			return ClaimState{}, err
+			return ClaimState{Lock: found.Lock}, lost.or(err)
 		case found.State != claimHeld:
 			return ClaimState{}, ErrNoClaim
 		case revocationIn(found.place.Data).Break:
@@ -272,15 +288,16 @@ func (c Claims) Extend(ctx context.Context, store Store, id string, span time.Du
 		if err = found.write(ctx, store, about); err == nil {
 			return found.state(), nil
 		}
-		if err := again(err); err != nil {
-			return ClaimState{}, err
+		if err := lost.again(err); err != nil {
+			return ClaimState{Lock: found.Lock}, err
 		}
 	}
 }
 
 // write writes a claim that is held, if its place has the version in which it was seen: then no operator has asked for its end meanwhile.
 func (s *standingClaim) write(ctx context.Context, store Store, about About) error {
-	until := wall().Add(s.Span)
+	s.Said = wall().UTC()
+	until := s.Said.Add(s.Span)
 	if until.Before(s.Least) {
 		until = s.Least
 	}
@@ -291,30 +308,53 @@ func (s *standingClaim) write(ctx context.Context, store Store, about About) err
 	about.Reserved, about.Timeout = &reserved, claimTimeout
 	nodes, err := store.Commit(ctx, Set(s.at, about.encode(), s.place.Version), Set(s.path, s.claimForm.encode(), s.version))
 	if err == nil {
-		s.now, s.written = nodes[1].Modified, nodes[1].Modified
+		s.now, s.written, s.place.Data = nodes[1].Modified, nodes[1].Modified, about.encode()
 	}
 	return err
 }
 
 // Release ends a claim, also one that waits. ErrNoClaim; ErrClaimEnded if it has ended otherwise than by Release.
 func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState, error) {
+	var lost lostReply
 	for {
 		found, err := c.find(ctx, store, id)
 		if errors.Is(err, ErrClaimEnded) && found.State == claimEnded && found.Clean {
-			err = nil
-			return ClaimState{Lock: found.Lock}, err
+			return ClaimState{Lock: found.Lock}, nil
 		}
 		if err != nil {
-			return ClaimState{}, err
+			return ClaimState{Lock: found.Lock}, lost.or(err)
 		}
 		err = c.finish(ctx, store, found.claimRecord, found.at, true)
 		if err == nil {
 			return ClaimState{Lock: found.Lock, Token: found.place.Czxid}, nil
 		}
-		if err := again(err); err != nil {
-			return ClaimState{}, err
+		if err := lost.again(err); err != nil {
+			return ClaimState{Lock: found.Lock}, err
 		}
 	}
+}
+
+// IsClaim says whether a contender of this name is a claim.
+func IsClaim(name string) bool {
+	of, ok := parseChild(name)
+	return ok && of.claims
+}
+
+// A lostReply remembers that a write may have been carried out.
+type lostReply bool
+
+// again is why a write is not to be tried again; nil if it is.
+func (l *lostReply) again(err error) error {
+	*l = *l || lostReply(errors.Is(err, ErrOutcomeUnknown))
+	return l.or(again(err))
+}
+
+// or is what an error means after the writes before it: where the ensemble does not answer, a lost one may have been carried out.
+func (l *lostReply) or(err error) error {
+	if bool(*l) && errors.Is(err, ErrUnreachable) {
+		return fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) //nolint:errorlint // it was sent
+	}
+	return err
 }
 
 // finish ends a claim and its place in one transaction. The record of one that was held says so.

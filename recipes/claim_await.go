@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -19,34 +20,42 @@ type claiming struct {
 	said   time.Time // when the record was last written by this one
 	place  *Place
 	wanted ClaimRequest
+	lost   lostReply
 }
 
 // Claim makes a claim and returns when its turn has come; late ends the wait. It may be called again with the same id, after a reply that was
 // lost, also through another sidecar, and goes on where the claim stands: it says how a claim stands that was granted before. If ctx ends, the
-// claim goes on waiting for a while, for who calls again. ErrClaimEnded if the claim was granted and has ended; ErrClaimWaits, ErrOtherClaim,
-// ErrTooManyClaims; ErrGone if its place was removed; ErrKindMismatch, ErrDirectory.
+// claim goes on waiting for a while, for who calls again. ErrClaimEnded if the claim has ended, also if another call has released it meanwhile;
+// ErrClaimWaits, ErrOtherClaim, ErrTooManyClaims; ErrGone if an operator has ended it; ErrKindMismatch, ErrDirectory.
 func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimRequest, late <-chan struct{}) (ClaimState, error) {
+	waits := &claiming{Claims: c, store: store, wanted: wanted}
 	for {
 		found, err := c.find(ctx, store, wanted.ID)
 		switch {
-		case errors.Is(err, ErrNoClaim):
-			if err := c.make(ctx, store, lock, wanted); err != nil && again(err) != nil {
-				return ClaimState{}, again(err)
+		case errors.Is(err, ErrNoClaim) && waits.place == nil:
+			if err := waits.lost.again(c.make(ctx, store, lock, wanted)); err != nil {
+				return ClaimState{}, err
 			}
 			continue
-		case found.Lock != "" && found.Lock != lock.Path:
+		case errors.Is(err, ErrNoClaim): // it does not come back: its owner may have released it
+			return ClaimState{}, ErrClaimEnded
+		case found.Lock != "" && !found.isOf(lock, wanted.Mode):
 			return ClaimState{}, ErrOtherClaim
 		case errors.Is(err, ErrClaimEnded) && found.State == claimWaits: // an operator has removed its place
-			if err := c.endPlaceless(ctx, store, found.claimRecord); err != nil && again(err) != nil {
-				return ClaimState{}, again(err)
+			switch err := c.endPlaceless(ctx, store, found.claimRecord); {
+			case err == nil:
+				return ClaimState{}, ErrGone
+			case errors.Is(err, ErrNoClaim):
+				return ClaimState{}, ErrClaimEnded
+			case waits.lost.again(err) != nil:
+				return ClaimState{}, waits.lost.again(err)
 			}
-			return ClaimState{}, ErrGone
+			continue
 		case err != nil:
-			return ClaimState{}, err
+			return ClaimState{}, waits.lost.or(err)
 		case found.State == claimHeld:
 			return found.state(), nil
 		}
-		waits := &claiming{Claims: c, store: store, record: found.claimRecord, wanted: wanted}
 		if err := waits.takePlace(lock, found); err != nil {
 			return ClaimState{}, err
 		}
@@ -60,6 +69,11 @@ func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimR
 	}
 }
 
+// isOf says whether a claim is one of this lock, in this mode.
+func (f claimForm) isOf(lock Lock, mode Mode) bool {
+	return f.Lock == lock.Path && strings.Contains(f.Place, claimMark+lock.marker(mode))
+}
+
 // takePlace has the claim's node be a place as others are. It belongs to no session, which could end.
 func (c *claiming) takePlace(lock Lock, found standingClaim) error {
 	name := path.Base(found.at)
@@ -67,21 +81,28 @@ func (c *claiming) takePlace(lock Lock, found standingClaim) error {
 	if !ok {
 		return ErrMalformedRecord
 	}
+	c.record, c.said = found.claimRecord, time.Time{}
 	made := Enqueued{Path: found.at, Name: name, Gone: &Signal{}}
 	c.place = &Place{lock: lock, session: sessionless{Store: c.store}, own: own, path: found.at, made: made}
 	return nil
 }
 
-// await returns how the claim stands when it is granted; nil if another call has changed its record, which is to be read again.
+// await returns how the claim stands when it is granted; nil if its record or its place is another by now, so that it is to be read again.
 func (c *claiming) await(ctx context.Context, late <-chan struct{}) (*ClaimState, error) {
 	for {
 		turn, left, err := c.look(ctx)
 		if err == nil && turn.First && left == 0 {
 			granted, err := c.grant(ctx)
-			if err == nil || again(err) != nil {
-				return granted, again(err)
+			if errors.Is(err, ErrGone) {
+				return nil, nil
 			}
-			return nil, c.store.CatchUp(ctx)
+			if err != nil {
+				err = c.lost.again(err)
+			}
+			return granted, err
+		}
+		if errors.Is(err, ErrGone) {
+			return nil, nil
 		}
 		if err != nil {
 			return nil, err
@@ -122,7 +143,7 @@ func (c *claiming) wait(ctx context.Context, turn Turn, left time.Duration, late
 func (c *claiming) look(ctx context.Context) (turn Turn, left time.Duration, err error) {
 	turn, err = c.place.Look(ctx)
 	if err == nil && turn.Revocation.Break {
-		err = ErrGone
+		err = errEnds
 	}
 	if err == nil && turn.First {
 		left, err = c.place.OutwaitDelay(ctx, c.store)
@@ -137,7 +158,12 @@ func (c *claiming) grant(ctx context.Context) (*ClaimState, error) {
 		return nil, err
 	}
 	if revocationIn(own.Data).Break {
-		return nil, ErrGone
+		return nil, errEnds
+	}
+	if c.wanted.May != nil {
+		if err := c.wanted.May(); err != nil {
+			return nil, err
+		}
 	}
 	held := standingClaim{claimRecord: c.record, at: c.place.path, place: own}
 	held.State, held.Place, held.Span = claimHeld, path.Base(c.place.path), c.wanted.For
@@ -156,33 +182,31 @@ func (c *claiming) renew(ctx context.Context) (changed bool, _ error) {
 		c.record.version, c.said = nodes[1].Version, time.Now()
 		return false, nil
 	}
-	return true, again(err)
+	return true, c.lost.again(err)
 }
+
+// errEnds means that an operator has asked for the end of the claim.
+var errEnds = errors.New("an operator ends the claim")
 
 // mostWithdrawal is for how long it is tried to withdraw a claim. What stands then goes by itself.
 const mostWithdrawal = 5 * time.Second
 
 // withdraw takes a claim back that waits, unless its caller may come back to it, and says why it was not granted.
 func (c *claiming) withdraw(ctx context.Context, why error) error {
-	if ctx.Err() != nil || errors.Is(why, ErrUnreachable) {
-		return why
+	if ctx.Err() != nil || errors.Is(why, ErrUnreachable) || errors.Is(why, ErrOutcomeUnknown) {
+		return c.lost.or(why)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), mostWithdrawal)
 	defer stop()
-	if errors.Is(why, ErrGone) { // an operator has asked for its end
-		_ = c.finish(ctx, c.store, c.record, c.place.path, false)
-		return ErrGone
-	}
 	for {
-		err := c.finish(ctx, c.store, c.record, c.place.path, false)
-		if err == nil || again(err) != nil {
-			return why
+		err := c.finish(ctx, c.store, c.record, c.place.path, false) // not if another call has written the record, and waits, too
+		if errors.Is(err, ErrOutcomeUnknown) && c.store.CatchUp(ctx) == nil {
+			continue
 		}
-		found, err := c.get(ctx, c.store, c.wanted.ID)
-		if err != nil || found.State != claimWaits || found.Place != c.record.Place {
-			return why
+		if errors.Is(why, errEnds) {
+			return ErrGone
 		}
-		c.record = found
+		return why
 	}
 }
 

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -77,7 +78,7 @@ func (g *gallery) counted(who, what string, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for other, end := range g.counts {
-		if other != who && time.Now().Before(end) {
+		if time.Now().Before(until) && other != who && time.Now().Before(end) {
 			g.Errorf("%s is granted the lock while %s counts on it for %v", who, other, time.Until(end))
 		}
 	}
@@ -98,20 +99,43 @@ func (g *gallery) tally(who, what string) {
 func (g *gallery) claim(who string, reader *standin.Reader, dice *rand.Rand) {
 	for i := range 3 {
 		wanted := recipes.ClaimRequest{ID: fmt.Sprint(who, "/", i), For: upTo(dice, 3*time.Second)}
-		late := make(chan struct{})
-		timer := time.AfterFunc(upTo(dice, 12*time.Second), func() { close(late) })
-		got, err := brief.Claim(g.living, reader, orders, wanted, late)
-		for ; err != nil && claimWord(err) != "late" && claimWord(err) != "over" && claimWord(err) != "gone"; got, err =
-			brief.Claim(g.living, reader, orders, wanted, late) {
-			time.Sleep(upTo(dice, time.Second))
+		beside := make(chan error, 1)
+		if dice.IntN(3) > 0 {
+			beside <- recipes.ErrClaimWaits
+		} else { // a second call with the same id
+			other, patience, pause := g.readers[dice.IntN(len(g.readers))], upTo(dice, 12*time.Second), upTo(dice, time.Second)
+			go func() {
+				_, err := g.asks(other, wanted, patience, pause)
+				beside <- err
+			}()
 		}
-		timer.Stop()
+		until, err := g.asks(reader, wanted, upTo(dice, 12*time.Second), upTo(dice, time.Second))
+		if other := <-beside; err != nil && other == nil {
+			until, err = g.asks(reader, wanted, time.Second, time.Second)
+		}
 		if err != nil {
 			g.tally("", "withdrawn")
 			continue
 		}
-		g.counted(who, "claim", time.Now().Add(got.Reserved))
+		g.counted(who, "claim", until)
 		g.goesOn(who, wanted.ID, reader, dice)
+	}
+}
+
+// asks calls Claim until there is an answer, and says until when the claim counts.
+func (g *gallery) asks(reader *standin.Reader, wanted recipes.ClaimRequest, patience, pause time.Duration) (until time.Time, _ error) {
+	late := make(chan struct{})
+	defer time.AfterFunc(patience, func() { close(late) }).Stop()
+	for {
+		got, err := brief.Claim(g.living, reader, orders, wanted, late)
+		switch word := claimWord(err); word {
+		case "ok", "late", "over":
+			return time.Now().Add(got.Reserved), err
+		case "gone":
+			g.Error("told that an operator has ended the claim, and there is none")
+			return until, err
+		}
+		time.Sleep(pause)
 	}
 }
 
@@ -158,7 +182,9 @@ func (g *gallery) acquire(who string, dice *rand.Rand) {
 func (g *gallery) sweep(ctx context.Context, reader *standin.Reader) {
 	var book recipes.ClaimBook
 	for ctx.Err() == nil {
-		_, _ = brief.Sweep(g.living, reader, &book)
+		if _, err := brief.Sweep(g.living, reader, &book); err != nil && !errors.Is(err, recipes.ErrUnreachable) {
+			g.Error(err)
+		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }

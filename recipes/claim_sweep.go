@@ -3,105 +3,161 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
-// A ClaimBook is what a sidecar remembers of claims between two looks at them: the earliest time at which each can be over. An extension makes
-// that later at most. Its zero value is empty. It is for one goroutine.
-type ClaimBook struct{ ends map[string]time.Time }
+// A ClaimBook is what a sidecar remembers of claims between two looks at them: when each is to be read again. Its zero value is empty. It is for
+// one goroutine.
+type ClaimBook struct{ next map[string]time.Time }
 
-// Sweep ends the claims whose time is over, and removes the records of those that ended long ago. It reads the claims that it has not read yet
-// and those whose time may be over, and returns when the next of them may be; zero if there is none.
-func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next time.Time, _ error) {
+// mostUnread is for how long a claim is not read whose end is later. It may be broken meanwhile.
+const mostUnread = time.Hour
+
+// Sweep ends the claims whose time is over, and removes the records of those that ended long ago. It reads the claims that it has not read for
+// long, and those whose time may be over, and returns when the next of them is to be read; zero if there is none. One that it cannot end keeps it
+// from no other.
+func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next time.Time, failures error) {
 	names, err := childrenNamed(store.Children(ctx, c.Path))
 	if err != nil {
 		return next, err
 	}
-	before := book.ends
-	book.ends = make(map[string]time.Time, len(names))
-	var over []claimRecord
+	before := book.next
+	book.next = make(map[string]time.Time, len(names))
+	var due []claimRecord
 	for _, name := range names {
-		if end, known := before[name]; known && wall().Before(end) {
-			book.ends[name] = end
+		if at, known := before[name]; known && wall().Before(at) {
+			book.next[name] = at
 			continue
 		}
-		of, err := c.read(ctx, store, c.Path+"/"+name)
-		switch end := of.end().Add(c.Tolerance); {
+		of, isDue, err := c.look(ctx, store, c.Path+"/"+name)
+		switch {
+		case errors.Is(err, ErrUnreachable), ctx.Err() != nil:
+			return next, err
 		case errors.Is(err, ErrNoClaim), errors.Is(err, ErrMalformedRecord): // the clock is none
 		case err != nil:
-			return next, err
-		case !wall().After(end):
-			book.ends[name] = end
+			failures = errors.Join(failures, fmt.Errorf("%s/%s: %w", c.Path, name, err))
+		case isDue:
+			due = append(due, of)
 		default:
-			over = append(over, of)
+			book.next[name] = earlier(of.end().Add(c.Tolerance), wall().Add(mostUnread))
 		}
 	}
-	for _, end := range book.ends {
-		if next.IsZero() || end.Before(next) {
-			next = end
+	for _, at := range book.next {
+		if next.IsZero() || at.Before(next) {
+			next = at
 		}
 	}
-	return next, c.endAll(ctx, store, over)
+	return next, errors.Join(failures, c.endAll(ctx, store, due))
 }
 
-// endAll ends claims that are over by this machine's clock, if they are by the ensemble's.
-func (c Claims) endAll(ctx context.Context, store Store, over []claimRecord) error {
-	if len(over) == 0 {
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// look reads a claim, and says whether there is something to do about it, by this machine's clock: it is over, its place is gone, or it was
+// written by a clock that was ahead.
+func (c Claims) look(ctx context.Context, store Store, at string) (of claimRecord, due bool, err error) {
+	of, err = c.read(ctx, store, at)
+	if err != nil || wall().After(of.end().Add(c.Tolerance)) || of.State == claimEnded {
+		return of, err == nil && wall().After(of.end().Add(c.Tolerance)), err
+	}
+	place, err := of.place(ctx, store)
+	if err == nil {
+		_, err = store.Get(ctx, place)
+	}
+	if errors.Is(err, ErrNoNode) {
+		return of, true, nil
+	}
+	return of, of.isAhead(wall(), c.Tolerance), err
+}
+
+// isAhead says whether a record was written later than it is now.
+func (r claimRecord) isAhead(now time.Time, tolerance time.Duration) bool {
+	return r.begins().After(now.Add(tolerance))
+}
+
+// endAll ends claims for which it is time by this machine's clock, if it is by the ensemble's, too.
+func (c Claims) endAll(ctx context.Context, store Store, due []claimRecord) (failures error) {
+	if len(due) == 0 {
 		return nil
 	}
 	now, _, err := c.now(ctx, store)
 	if err != nil {
 		return err
 	}
-	for _, of := range over {
-		if !now.After(of.end().Add(c.Tolerance)) {
-			continue
-		}
-		if err := c.endOver(ctx, store, of); err != nil && again(err) != nil {
+	for _, of := range due {
+		err := c.tend(ctx, store, of, now)
+		switch {
+		case errors.Is(err, ErrUnreachable), ctx.Err() != nil:
 			return err
+		case err != nil && again(err) != nil && !errors.Is(err, ErrNoClaim):
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", of.path, err))
 		}
 	}
-	return nil
+	return failures
 }
 
-// endOver ends one claim, or removes the record of one that has ended.
-func (c Claims) endOver(ctx context.Context, store Store, of claimRecord) error {
+// tend does about one claim what it is time for.
+func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.Time) error {
 	at, err := "", ErrNoNode
 	if of.State != claimEnded {
 		at, err = of.place(ctx, store)
 	}
 	if err == nil {
-		if err = c.finish(ctx, store, of, at, false); !errors.Is(err, ErrNoNode) {
-			return err
-		}
+		_, err = store.Get(ctx, at)
 	}
-	if !errors.Is(err, ErrNoNode) {
+	over := now.After(of.end().Add(c.Tolerance)) && wall().After(of.end().Add(c.Tolerance))
+	switch {
+	case errors.Is(err, ErrNoNode) && (over || of.State != claimEnded):
+		return c.endPlaceless(ctx, store, of)
+	case errors.Is(err, ErrNoNode):
+		return nil
+	case err != nil:
 		return err
+	case over:
+		return c.finish(ctx, store, of, at, false)
+	case of.isAhead(now, c.Tolerance) && of.isAhead(wall(), c.Tolerance):
+		return c.writeAnew(ctx, store, of, at)
 	}
-	return c.endPlaceless(ctx, store, of)
+	return nil
+}
+
+// writeAnew has a claim count from now on that was written by a clock which was ahead, or it would block its lock for as long.
+func (c Claims) writeAnew(ctx context.Context, store Store, of claimRecord, at string) error {
+	of.Least = earlier(of.Least, wall().Add(MaxClaimSpan))
+	_, err := store.Commit(ctx, Check(at, -1), Set(of.path, of.encode(), of.version))
+	return err
 }
 
 // endPlaceless ends a claim whose place is gone. So there is no place whose removal could be named: of two machines that find the same, one
-// removes the record. The other has seen an older version of the clock's node.
-func (c Claims) endPlaceless(ctx context.Context, store Store, of claimRecord) error {
-	_, version, err := c.now(ctx, store)
-	if err != nil {
-		return err
+// removes the record. The other has seen an older version of the clock's node. ErrNoClaim or ErrBadVersion if the record is another by now.
+func (c Claims) endPlaceless(ctx context.Context, store Store, of claimRecord) (err error) {
+	for range maxAttempts { // others set the clock, too
+		var version int32
+		if _, version, err = c.now(ctx, store); err != nil {
+			return err
+		}
+		if err := store.CatchUp(ctx); err != nil {
+			return unsent(err)
+		}
+		found, err := c.read(ctx, store, of.path)
+		if err != nil {
+			return err
+		}
+		if found.version != of.version || found.Place != of.Place {
+			return ErrBadVersion
+		}
+		change := Delete(of.path, of.version)
+		if of.State == claimHeld { // it was broken
+			change = Set(of.path, of.ended(false).encode(), of.version)
+		}
+		if _, err = store.Commit(ctx, Set(c.Clock, []byte{}, version), change); err == nil || again(err) != nil {
+			return err
+		}
 	}
-	if err := store.CatchUp(ctx); err != nil {
-		return unsent(err)
-	}
-	found, err := c.read(ctx, store, of.path)
-	if errors.Is(err, ErrNoClaim) {
-		return nil
-	}
-	if err != nil || found.version != of.version || found.claimForm != of.claimForm {
-		return err
-	}
-	change := Delete(of.path, of.version)
-	if of.State == claimHeld { // it was broken
-		change = Set(of.path, of.ended(false).encode(), of.version)
-	}
-	_, err = store.Commit(ctx, Set(c.Clock, []byte{}, version), change)
 	return err
 }

@@ -85,7 +85,11 @@ func (l Lock) ask(ctx context.Context, store Store, c child, asked Revocation, t
 		if token != 0 && node.Czxid != token {
 			return nil, ErrNoNode
 		}
-		marked := asked.mark(node.Data)
+		before := node.Data
+		if c.claims && !isOurs(before) { // what another client has written there says neither that it ends, nor for how long it counts
+			before = About{Timeout: claimTimeout}.encode()
+		}
+		marked := asked.mark(before)
 		if bytes.Equal(marked, node.Data) {
 			return marked, nil
 		}
@@ -144,9 +148,6 @@ func (l Lock) awaitRemoval(
 	ctx context.Context, tree Tree, c child, token int64, asked []byte, force ForceAfter,
 ) (version int32, _ error) {
 	about, _ := aboutIn(asked)
-	if c.claims {
-		about.Timeout = claimTimeout // also where another client has overwritten it
-	}
 	forceAfter := force.with(about.Timeout)
 	said := revocationIn(asked)
 	timer := time.NewTimer(forceAfter)

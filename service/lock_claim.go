@@ -75,7 +75,7 @@ func (l *lockService) Claim(ctx context.Context, request *lockv1.ClaimRequest) (
 		return nil, err
 	}
 	from := caller.Of(ctx)
-	wanted.About.Identity = from.Distinct()
+	wanted.About.Identity, wanted.May = from.Distinct(), l.services.audit.refuses
 	waits, err := l.services.waiters.enter(false, resource{kindLock, asked.text})
 	if err != nil {
 		return nil, err
@@ -107,6 +107,9 @@ func (l *lockService) Extend(ctx context.Context, request *lockv1.ExtendRequest)
 		return nil, err
 	}
 	span, err := parseReserve(request.GetReserveFor())
+	if err == nil {
+		err = l.services.audit.refuses()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +171,7 @@ func meaningOfClaim(err error) error {
 	case errors.Is(err, recipes.ErrClaimWaits):
 		return errWaitTimeout
 	case errors.Is(err, recipes.ErrOtherClaim):
-		return invalid("claim_id", "", "the id of no claim of another lock")
+		return invalid("claim_id", "", "the id of no claim of another lock or mode")
 	}
 	return err
 }
@@ -191,7 +194,7 @@ func (s *Services) Tend(ctx context.Context) {
 		}
 		pause = claimsEvery
 		if !next.IsZero() {
-			pause = min(pause, max(time.Second, time.Until(next)))
+			pause = min(pause, max(claimsEvery/6, time.Until(next)))
 		}
 	}
 }

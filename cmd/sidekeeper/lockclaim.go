@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +38,12 @@ const (
 	// interrupted is what shells exit with that SIGINT has ended.
 	interrupted = 130
 )
+
+// definite are the codes of answers that leave no doubt: the claim is not held.
+var definite = []codes.Code{
+	codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated,
+	codes.Unimplemented,
+}
 
 // A claimID says which claim a command is about: by its id, or by a file with that.
 type claimID struct {
@@ -103,7 +112,7 @@ type lockClaim struct {
 func newLockClaimCommand(reach *reach) *cobra.Command {
 	c := &lockClaim{mode: choice{values: []string{"exclusive", "read", "write"}}}
 	command := &cobra.Command{
-		Use: "claim NAME --for DURATION --reason TEXT", Short: "Hold a lock without a process, until a time or until it is released",
+		Use: "claim NAME --for DURATION --reason TEXT", Short: "Hold a lock without a process, until a time",
 		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
@@ -118,7 +127,7 @@ func newLockClaimCommand(reach *reach) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return reach.claim(command, c.request(args[0], id, command.Flags().Changed("wait")))
+			return reach.claim(command, c, c.request(args[0], id, command.Flags().Changed("wait")))
 		},
 	}
 	flags := command.Flags()
@@ -150,21 +159,25 @@ func (c *lockClaim) request(name, id string, waits bool) *lockv1.ClaimRequest {
 func userAndHost() string {
 	host, _ := os.Hostname()
 	owner := strings.Trim(os.Getenv("USER")+"@"+host, "@")
-	return owner[:min(len(owner), 128)]
+	return strings.ToValidUTF8(owner[:min(len(owner), 128)], "")
 }
 
-// claim asks until there is an answer. It prints the id, and tells people the rest on standard error. If it is interrupted, it releases the claim.
-func (r *reach) claim(command *cobra.Command, request *lockv1.ClaimRequest) error {
+// claim asks until there is an answer. It prints the id, unless a file has it, and tells people the rest on standard error. If it is interrupted,
+// or there is no answer, it releases the claim.
+func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.ClaimRequest) error {
 	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
 		locks := lockv1.NewLockServiceClient(connection)
-		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
-		claimed, err := claimUntilAnswered(ctx, locks, request)
-		if err != nil && ctx.Err() != nil {
-			return withdrawn(ctx, locks, request.GetClaimId())
-		}
-		if err != nil {
+		claimed, err := claimUntilAnswered(ctx, locks, request, command.ErrOrStderr())
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return exit.With(interrupted, of.withdraw(ctx, locks, errors.New("interrupted"), request.GetClaimId()))
+		case slices.Contains(definite, status.Code(err)), errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrWaitTimeout):
 			return err
+		default:
+			return exit.With(exit.Code(sidekeeper.FromStatus(err)), of.withdraw(ctx, locks, sidekeeper.FromStatus(err), request.GetClaimId()))
 		}
 		until := claimed.GetUntil().AsTime().Format(time.RFC3339)
 		if r.json() {
@@ -173,16 +186,22 @@ func (r *reach) claim(command *cobra.Command, request *lockv1.ClaimRequest) erro
 				"fencing_token": structpb.NewStringValue(fmt.Sprint(claimed.GetFencingToken())),
 			}})
 		}
-		fmt.Fprintf(command.ErrOrStderr(), "%s is claimed until %s, with fencing token %d. The claim's id is a secret:\n",
-			show.Printable(request.GetName()), until, claimed.GetFencingToken())
+		said := fmt.Sprintf("%s is claimed until %s, with fencing token %d", show.Printable(request.GetName()), until, claimed.GetFencingToken())
+		if of.file != "" {
+			_, err = fmt.Fprintln(command.OutOrStdout(), said)
+			return err
+		}
+		fmt.Fprintln(command.ErrOrStderr(), said+". The claim's id is a secret:")
 		_, err = fmt.Fprintln(command.OutOrStdout(), request.GetClaimId())
 		return err
 	})
 }
 
 // claimUntilAnswered asks again, with the same id, while the sidecar or the ensemble is away and there is time to wait.
-func claimUntilAnswered(ctx context.Context, locks lockv1.LockServiceClient, request *lockv1.ClaimRequest) (*lockv1.ClaimResponse, error) {
-	begun, wait := time.Now(), request.GetWaitTimeout()
+func claimUntilAnswered(
+	ctx context.Context, locks lockv1.LockServiceClient, request *lockv1.ClaimRequest, people io.Writer,
+) (*lockv1.ClaimResponse, error) {
+	begun, wait, told := time.Now(), request.GetWaitTimeout(), false
 	for {
 		claimed, err := locks.Claim(ctx, request)
 		away := status.Code(err) == codes.Unavailable || errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrOutcomeUnknown)
@@ -196,6 +215,10 @@ func claimUntilAnswered(ctx context.Context, locks lockv1.LockServiceClient, req
 			}
 			request.WaitTimeout = durationpb.New(left)
 		}
+		if !told {
+			fmt.Fprintf(people, "sidekeeper: waiting: %v\n", sidekeeper.FromStatus(err))
+			told = true
+		}
 		select {
 		case <-time.After(claimPause):
 		case <-ctx.Done():
@@ -204,15 +227,19 @@ func claimUntilAnswered(ctx context.Context, locks lockv1.LockServiceClient, req
 	}
 }
 
-// withdrawn releases a claim that may have been granted without an answer, and says so.
-func withdrawn(ctx context.Context, locks lockv1.LockServiceClient, id string) error {
+// withdraw releases a claim that may have been granted without an answer, and says why it is not held.
+func (c *lockClaim) withdraw(ctx context.Context, locks lockv1.LockServiceClient, why error, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
-	if said := sidekeeper.FromStatus(err); err != nil && !errors.Is(said, sidekeeper.ErrClaimNotFound) && !errors.Is(said, sidekeeper.ErrClaimEnded) {
-		return exit.With(interrupted, fmt.Errorf("interrupted; it is not known whether claim %s stands: %w", id, said))
+	said := sidekeeper.FromStatus(err)
+	switch {
+	case err == nil, errors.Is(said, sidekeeper.ErrClaimNotFound), errors.Is(said, sidekeeper.ErrClaimEnded):
+		return fmt.Errorf("%w: the claim is withdrawn", why)
+	case c.file != "":
+		return fmt.Errorf("%w; the claim may stand: release it with --claim-file %s", why, c.file)
 	}
-	return exit.With(interrupted, errors.New("interrupted: the claim is withdrawn"))
+	return fmt.Errorf("%w; the claim may stand: release it with --claim %s", why, id)
 }
 
 func newLockExtendCommand(reach *reach) *cobra.Command {
@@ -252,13 +279,13 @@ func newLockReleaseCommand(reach *reach) *cobra.Command {
 				return err
 			}
 			return reach.aboutClaim(command, func(ctx context.Context, locks lockv1.LockServiceClient) error {
-				if _, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id}); err != nil {
-					return err
+				_, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
+				said := sidekeeper.FromStatus(err)
+				if of.file != "" && (err == nil || errors.Is(said, sidekeeper.ErrClaimEnded) || errors.Is(said, sidekeeper.ErrClaimNotFound)) {
+					err = cmp.Or(err, os.Remove(of.file))
 				}
-				if of.file != "" {
-					if err := os.Remove(of.file); err != nil {
-						return err
-					}
+				if err != nil {
+					return err
 				}
 				return reach.say(command.OutOrStdout(), &lockv1.ReleaseResponse{}, "released\n")
 			})

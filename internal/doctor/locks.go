@@ -180,6 +180,8 @@ func (e *examination) contenders(ctx context.Context, directory string, names []
 				"cannot be read: views show it without its owner, and no operator can break its hold")
 		case err != nil:
 			return err
+		case looked.Owner == 0 && recipes.IsClaim(name):
+			e.findf(Note, contender, "break it if its sidecars are gone, which end it when its time is over", "is a claim, which no session holds")
 		case looked.Owner == 0:
 			e.findf(Problem, contender, "delete it if no client uses it", "is not ephemeral: it blocks the lock until it is deleted")
 		}

@@ -122,6 +122,10 @@ func GuardsIn(request any) (locks []string) {
 func hasGrace(request any) bool {
 	return request.(interface{ GetGrace() *durationpb.Duration }).GetGrace() != nil
 }
+
+// claimsOf counts what it takes to look at claims, each of which sets a clock.
+func claimsOf(request any) int { return 2 * len(request.(*lockv1.CheckRequest).GetClaimIds()) }
+
 func isForced(request any) bool    { return request.(*membershipv1.DeleteRequest).GetForce() }
 func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).GetRecursive() }
 

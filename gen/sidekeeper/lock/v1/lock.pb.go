@@ -1131,7 +1131,7 @@ type CheckedClaim struct {
 	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// The claim's end, by the ensemble's clock. Omitted of a claim that waits, and of one that has ended.
 	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
-	// For so long the claim counts, whatever operators do: at most 58 seconds after the request was sent.
+	// For so long the claim counts: at most 58 seconds after the request was sent. 0 if another client has overwritten its place, until Extend.
 	ValidFor *durationpb.Duration `protobuf:"bytes,3,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	// Why the claim is not held: CLAIM_NOT_FOUND or CLAIM_ENDED. Empty while it is held or waits.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1311,7 +1311,7 @@ type ClaimResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. As in Granted.
 	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Always set. The claim's end, by the ensemble's clock. For how long the claim counts whatever operators do, Check tells.
+	// Always set. The claim's end, by the ensemble's clock. Check tells for how long the claim counts.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1421,7 +1421,7 @@ type ExtendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The claim's end now, by the ensemble's clock.
 	Until *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=until,proto3" json:"until,omitempty"`
-	// Always set. For so long the claim counts, whatever operators do: at most 58 seconds after the request was sent.
+	// Always set. For so long the claim counts: at most 58 seconds after the request was sent.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

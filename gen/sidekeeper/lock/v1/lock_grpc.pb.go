@@ -109,8 +109,8 @@ type LockServiceClient interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
-	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts whatever operators do: at most 58 seconds, from when the
-	// request was sent. Each claim takes several requests to the ensemble.
+	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts: at most 58 seconds, from when the request was sent. A
+	// Break ends it sooner only with a `force_after` below a minute. Each claim takes several requests to the ensemble.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
@@ -125,7 +125,7 @@ type LockServiceClient interface {
 	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
 	// as you have stopped what the lock protects.
 	//
-	// Release ends a claim that is held, and one that waits. A second one is OK for a day.
+	// Release ends a claim that is held, and one that waits. A second Release of one that was held is OK for a day.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
@@ -135,23 +135,26 @@ type LockServiceClient interface {
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for its
-	// turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it, Release ends it
-	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
-	// ensemble.
+	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
+	// its turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it,
+	// Release ends it or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do
+	// other clients of the ensemble.
 	//
-	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which removes
-	// it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which
+	// removes it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of
+	// Check lasts.
 	//
-	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
-	// answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, the claim keeps
-	// its place for 30 seconds, for a caller that asks again.
+	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was
+	// granted answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before
+	// the grant, the claim keeps its place for 30 seconds, for a caller that asks again. But the grant may be under way: release the claim
+	// after a call without an answer.
 	//
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
 	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
-	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id was granted and has ended. A new claim takes a new id.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id has ended, or was released while it waited. A new claim takes a new id.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
 	//	ABORTED (LOCK_BROKEN): an operator has ended the wait.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
@@ -457,8 +460,8 @@ type LockServiceServer interface {
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
 	// `valid_for` is 0 and the reason is set. Idempotent.
 	//
-	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts whatever operators do: at most 58 seconds, from when the
-	// request was sent. Each claim takes several requests to the ensemble.
+	// For each claim, it returns when the claim ends. `valid_for` is for how long it counts: at most 58 seconds, from when the request was sent. A
+	// Break ends it sooner only with a `force_after` below a minute. Each claim takes several requests to the ensemble.
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
@@ -473,7 +476,7 @@ type LockServiceServer interface {
 	// connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
 	// as you have stopped what the lock protects.
 	//
-	// Release ends a claim that is held, and one that waits. A second one is OK for a day.
+	// Release ends a claim that is held, and one that waits. A second Release of one that was held is OK for a day.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
 	//	this reason.
@@ -483,23 +486,26 @@ type LockServiceServer interface {
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for its
-	// turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it, Release ends it
-	// or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do other clients of the
-	// ensemble.
+	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
+	// its turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it,
+	// Release ends it or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do
+	// other clients of the ensemble.
 	//
-	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which removes
-	// it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of Check lasts.
+	// A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which
+	// removes it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of
+	// Check lasts.
 	//
-	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was granted
-	// answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before the grant, the claim keeps
-	// its place for 30 seconds, for a caller that asks again.
+	// Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was
+	// granted answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before
+	// the grant, the claim keeps its place for 30 seconds, for a caller that asks again. But the grant may be under way: release the claim
+	// after a call without an answer.
 	//
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
 	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
-	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id was granted and has ended. A new claim takes a new id.
+	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id has ended, or was released while it waited. A new claim takes a new id.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
 	//	ABORTED (LOCK_BROKEN): an operator has ended the wait.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
