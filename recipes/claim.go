@@ -247,7 +247,7 @@ func (c Claims) find(ctx context.Context, store Store, id string) (found standin
 }
 
 // state is how a claim stands that is held.
-func (s standingClaim) state() ClaimState {
+func (s *standingClaim) state() ClaimState {
 	now := s.now
 	if here := wall(); here.After(now) {
 		now = here
@@ -259,8 +259,8 @@ func (s standingClaim) state() ClaimState {
 	return of
 }
 
-// Check says how a claim stands. ErrNoClaim, ErrClaimEnded. A claim that waits is not valid, and reserves nothing. One whose place another client
-// has overwritten is not valid either, until it is extended.
+// Check says how a claim stands. ErrNoClaim, ErrClaimEnded. A claim that waits is not valid, and reserves nothing. One whose place another
+// client has overwritten is not valid either, until it is extended.
 func (c Claims) Check(ctx context.Context, store Store, id string) (ClaimState, error) {
 	found, err := c.find(ctx, store, id)
 	if err != nil || found.State != claimHeld {
@@ -370,32 +370,4 @@ func (c Claims) finish(ctx context.Context, store Store, of claimRecord, at stri
 func (f claimForm) ended(clean bool) claimForm {
 	f.State, f.Clean = claimEnded, clean
 	return f
-}
-
-// make makes a record and its place. ErrTooManyClaims.
-func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRequest) error {
-	names, err := childrenNamed(store.Children(ctx, lock.Path))
-	if err != nil {
-		return err
-	}
-	contenders, _ := lock.readQueue(names)
-	records, err := childrenOf(ctx, store, c.Path)
-	switch of := slices.DeleteFunc(contenders, func(c child) bool { return !c.claims }); {
-	case err != nil:
-		return err
-	case len(of) >= MaxClaimsOfLock:
-		return fmt.Errorf("%w of this lock: %d", ErrTooManyClaims, len(of))
-	case records > MaxClaims: // with the clock
-		return fmt.Errorf("%w, with those that have ended: %d", ErrTooManyClaims, records-1)
-	}
-	for _, directory := range []string{lock.Path, c.Path} {
-		if err := store.MakeDirectory(ctx, directory); err != nil {
-			return err
-		}
-	}
-	form := claimForm{State: claimWaits, Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
-	about := wanted.About
-	about.Timeout, about.Request, about.Reserved = claimTimeout, 0, &Reserved{Reason: wanted.Reason}
-	_, err = store.Commit(ctx, Create(c.record(wanted.ID), form.encode()), CreateNumbered(lock.Path+"/"+form.Place, about.encode()))
-	return err
 }

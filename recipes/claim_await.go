@@ -3,7 +3,9 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,45 +35,96 @@ func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimR
 		found, err := c.find(ctx, store, wanted.ID)
 		switch {
 		case errors.Is(err, ErrNoClaim) && waits.place == nil:
-			if err := waits.lost.again(c.make(ctx, store, lock, wanted)); err != nil {
-				return ClaimState{}, err
-			}
-			continue
+			err = c.make(ctx, store, lock, wanted)
 		case errors.Is(err, ErrNoClaim): // it does not come back: its owner may have released it
 			return ClaimState{}, ErrClaimEnded
-		case found.Lock != "" && !found.isOf(lock, wanted.Mode):
+		case !found.isOf(lock, wanted.Mode):
 			return ClaimState{}, ErrOtherClaim
-		case errors.Is(err, ErrClaimEnded) && found.State == claimWaits: // an operator has removed its place
-			switch err := c.endPlaceless(ctx, store, found.claimRecord); {
-			case err == nil:
-				return ClaimState{}, ErrGone
-			case errors.Is(err, ErrNoClaim):
-				return ClaimState{}, ErrClaimEnded
-			case waits.lost.again(err) != nil:
-				return ClaimState{}, waits.lost.again(err)
+		case errors.Is(err, ErrClaimEnded) && found.State == claimWaits:
+			err = waits.removed(ctx, found.claimRecord)
+		case err == nil && found.State == claimHeld:
+			return found.state(), nil
+		case err == nil:
+			done, err := waits.turn(ctx, lock, found, late)
+			if done != nil || err != nil {
+				return done.orNone(), err
 			}
 			continue
-		case err != nil:
+		default:
 			return ClaimState{}, waits.lost.or(err)
-		case found.State == claimHeld:
-			return found.state(), nil
 		}
-		if err := waits.takePlace(lock, found); err != nil {
+		if err := waits.lost.again(err); err != nil {
 			return ClaimState{}, err
-		}
-		done, err := waits.await(ctx, late)
-		if err != nil {
-			return ClaimState{}, waits.withdraw(ctx, err)
-		}
-		if done != nil {
-			return *done, nil
 		}
 	}
 }
 
-// isOf says whether a claim is one of this lock, in this mode.
+// orNone is the state; a zero one of nil.
+func (s *ClaimState) orNone() ClaimState {
+	if s == nil {
+		return ClaimState{}
+	}
+	return *s
+}
+
+// removed ends a claim whose place an operator has removed while it waited.
+func (c *claiming) removed(ctx context.Context, of claimRecord) error {
+	err := c.endPlaceless(ctx, c.store, of)
+	switch {
+	case err == nil:
+		return ErrGone
+	case errors.Is(err, ErrNoClaim):
+		return ErrClaimEnded
+	}
+	return err
+}
+
+// turn waits for a claim's turn at the place that was found. It returns nil as await does.
+func (c *claiming) turn(ctx context.Context, lock Lock, found standingClaim, late <-chan struct{}) (*ClaimState, error) {
+	if err := c.takePlace(lock, found); err != nil {
+		return nil, err
+	}
+	done, err := c.await(ctx, late)
+	if errors.Is(err, ErrGone) { // as what, the record tells
+		return nil, nil
+	}
+	if err != nil {
+		err = c.withdraw(ctx, err)
+	}
+	return done, err
+}
+
+// make makes a record and its place. ErrTooManyClaims.
+func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRequest) error {
+	names, err := childrenNamed(store.Children(ctx, lock.Path))
+	if err != nil {
+		return err
+	}
+	contenders, _ := lock.readQueue(names)
+	records, err := childrenOf(ctx, store, c.Path)
+	switch of := slices.DeleteFunc(contenders, func(c child) bool { return !c.claims }); {
+	case err != nil:
+		return err
+	case len(of) >= MaxClaimsOfLock:
+		return fmt.Errorf("%w of this lock: %d", ErrTooManyClaims, len(of))
+	case records > MaxClaims: // with the clock
+		return fmt.Errorf("%w, with those that have ended: %d", ErrTooManyClaims, records-1)
+	}
+	for _, directory := range []string{lock.Path, c.Path} {
+		if err := store.MakeDirectory(ctx, directory); err != nil {
+			return err
+		}
+	}
+	form := claimForm{State: claimWaits, Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
+	about := wanted.About
+	about.Timeout, about.Request, about.Reserved = claimTimeout, 0, &Reserved{Reason: wanted.Reason}
+	_, err = store.Commit(ctx, Create(c.record(wanted.ID), form.encode()), CreateNumbered(lock.Path+"/"+form.Place, about.encode()))
+	return err
+}
+
+// isOf says whether a claim is one of this lock, in this mode, as far as it was read.
 func (f claimForm) isOf(lock Lock, mode Mode) bool {
-	return f.Lock == lock.Path && strings.Contains(f.Place, claimMark+lock.marker(mode))
+	return f.Lock == "" || f.Lock == lock.Path && strings.Contains(f.Place, claimMark+lock.marker(mode))
 }
 
 // takePlace has the claim's node be a place as others are. It belongs to no session, which could end.
@@ -93,16 +146,7 @@ func (c *claiming) await(ctx context.Context, late <-chan struct{}) (*ClaimState
 		turn, left, err := c.look(ctx)
 		if err == nil && turn.First && left == 0 {
 			granted, err := c.grant(ctx)
-			if errors.Is(err, ErrGone) {
-				return nil, nil
-			}
-			if err != nil {
-				err = c.lost.again(err)
-			}
-			return granted, err
-		}
-		if errors.Is(err, ErrGone) {
-			return nil, nil
+			return granted, c.lost.again(err)
 		}
 		if err != nil {
 			return nil, err
@@ -188,15 +232,15 @@ func (c *claiming) renew(ctx context.Context) (changed bool, _ error) {
 // errEnds means that an operator has asked for the end of the claim.
 var errEnds = errors.New("an operator ends the claim")
 
-// mostWithdrawal is for how long it is tried to withdraw a claim. What stands then goes by itself.
-const mostWithdrawal = 5 * time.Second
+// withdrawalTime is for how long it is tried to withdraw a claim. What stands then goes by itself.
+const withdrawalTime = 5 * time.Second
 
 // withdraw takes a claim back that waits, unless its caller may come back to it, and says why it was not granted.
 func (c *claiming) withdraw(ctx context.Context, why error) error {
 	if ctx.Err() != nil || errors.Is(why, ErrUnreachable) || errors.Is(why, ErrOutcomeUnknown) {
 		return c.lost.or(why)
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), mostWithdrawal)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), withdrawalTime)
 	defer stop()
 	for {
 		err := c.finish(ctx, c.store, c.record, c.place.path, false) // not if another call has written the record, and waits, too

@@ -11,12 +11,12 @@ import (
 // one goroutine.
 type ClaimBook struct{ next map[string]time.Time }
 
-// mostUnread is for how long a claim is not read whose end is later. It may be broken meanwhile.
-const mostUnread = time.Hour
+// readAgainAfter is for how long a claim is not read whose end is later. It may be broken meanwhile.
+const readAgainAfter = time.Hour
 
-// Sweep ends the claims whose time is over, and removes the records of those that ended long ago. It reads the claims that it has not read for
-// long, and those whose time may be over, and returns when the next of them is to be read; zero if there is none. One that it cannot end keeps it
-// from no other.
+// Sweep ends the claims whose time is over, and removes the records of those that ended long ago. It reads the claims that it has not read
+// for long, and those whose time may be over, and returns when the next of them is to be read; zero if there is none. One that it cannot end
+// keeps it from no other.
 func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next time.Time, failures error) {
 	names, err := childrenNamed(store.Children(ctx, c.Path))
 	if err != nil {
@@ -40,7 +40,7 @@ func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next t
 		case isDue:
 			due = append(due, of)
 		default:
-			book.next[name] = earlier(of.end().Add(c.Tolerance), wall().Add(mostUnread))
+			book.next[name] = earlier(of.end().Add(c.Tolerance), wall().Add(readAgainAfter))
 		}
 	}
 	for _, at := range book.next {
@@ -89,8 +89,9 @@ func (c Claims) endAll(ctx context.Context, store Store, due []claimRecord) (fai
 	if err != nil {
 		return err
 	}
-	for _, of := range due {
-		err := c.tend(ctx, store, of, now)
+	for i := range due {
+		of := &due[i]
+		err := c.tend(ctx, store, *of, now)
 		switch {
 		case errors.Is(err, ErrUnreachable), ctx.Err() != nil:
 			return err

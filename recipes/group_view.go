@@ -97,9 +97,9 @@ func (g Group) view(names []string, read func(path string) (Node, error)) (view 
 		if err != nil {
 			return GroupView{}, err
 		}
-		for i, s := range seen {
-			size += s.size()
-			view.add(some[i], s, size < maxViewBytes)
+		for i := range seen {
+			size += seen[i].size()
+			view.add(some[i], seen[i], size < maxViewBytes)
 		}
 		if unread = unread[len(some):]; size >= maxViewBytes {
 			view.Omitted = append(view.Omitted, unread...)

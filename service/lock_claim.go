@@ -19,7 +19,6 @@ import (
 
 const (
 	shortestClaim  = time.Minute
-	longestClaim   = 30 * 24 * time.Hour
 	claimTolerance = 5 * time.Second // of clocks
 	mostClaimIDs   = 16              // that one Check asks about
 	// claimsEvery is how often a sidecar looks for claims whose time is over, at least.
@@ -37,10 +36,10 @@ func parseClaim(request *lockv1.ClaimRequest) (asked name, wanted recipes.ClaimR
 		return asked, wanted, nil, err
 	}
 	wanted.ID = request.GetClaimId()
-	if err = parseID("claim_id", wanted.ID); err != nil {
-		return asked, wanted, nil, err
+	if wanted.Mode, err = parseMode(request.GetMode()); err == nil {
+		err = parseID("claim_id", wanted.ID)
 	}
-	if wanted.Mode, err = parseMode(request.GetMode()); err != nil {
+	if err != nil {
 		return asked, wanted, nil, err
 	}
 	if wanted.For, err = parseReserve(request.GetReserveFor()); err != nil {
@@ -55,7 +54,7 @@ func parseClaim(request *lockv1.ClaimRequest) (asked name, wanted recipes.ClaimR
 }
 
 func parseReserve(span *durationpb.Duration) (time.Duration, error) {
-	parsed, err := parseDuration("reserve_for", span, shortestClaim, longestClaim)
+	parsed, err := parseDuration("reserve_for", span, shortestClaim, recipes.MaxClaimSpan)
 	if err == nil && parsed == nil {
 		err = invalid("reserve_for", "", "from 1 minute to 30 days")
 	}
@@ -115,7 +114,8 @@ func (l *lockService) Extend(ctx context.Context, request *lockv1.ExtendRequest)
 	}
 	of, err := l.services.claims().Extend(ctx, l.services.ensemble, request.GetClaimId(), span)
 	err = meaningOfClaim(err)
-	l.services.audit.wrote(caller.Of(ctx), kindClaim, "extend", l.claimed(of), err, zap.Int64("fencing_token", of.Token), zap.Duration("reserve_for", span))
+	l.services.audit.wrote(caller.Of(ctx), kindClaim, "extend", l.claimed(of), err, zap.Int64("fencing_token", of.Token),
+		zap.Duration("reserve_for", span))
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func meaningOfClaim(err error) error {
 	return err
 }
 
-// Tend ends claims whose time is over, until ctx ends. Each sidecar does so, whether or not a caller waits: behind a claim there may be clients of
-// the ensemble that are not Sidekeeper's.
+// Tend ends claims whose time is over, until ctx ends. Each sidecar does so, whether or not a caller waits: behind a claim there may be
+// clients of the ensemble that are not Sidekeeper's.
 func (s *Services) Tend(ctx context.Context) {
 	var book recipes.ClaimBook
 	for pause := time.Duration(0); ; {

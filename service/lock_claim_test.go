@@ -95,16 +95,17 @@ func TestAClaimIsRefusedWhatNoClaimCanBe(t *testing.T) {
 			"name":         func(r *lockv1.ClaimRequest) { r.Name = "a//b" },
 			"claim_id":     func(r *lockv1.ClaimRequest) { r.ClaimId = "mine" },
 			"reserve_for":  func(r *lockv1.ClaimRequest) { r.ReserveFor = nil },
-			"reserve_for ": func(r *lockv1.ClaimRequest) { r.ReserveFor = durationpb.New(59 * time.Second) },
 			"reason":       func(r *lockv1.ClaimRequest) { r.Reason = " " },
 			"owner":        func(r *lockv1.ClaimRequest) { r.Owner = strings.Repeat("x", 129) },
 			"wait_timeout": func(r *lockv1.ClaimRequest) { r.WaitTimeout = durationpb.New(-1) },
 			"mode":         func(r *lockv1.ClaimRequest) { r.Mode = 7 },
 		} {
 			_, err := s.Claim(s.context(), claimOf(change))
-			same(t, want, outcome(err), "InvalidArgument INVALID_FIELD "+strings.TrimSpace(want))
+			same(t, want, outcome(err), "InvalidArgument INVALID_FIELD "+want)
 		}
-		_, err := s.Extend(s.context(), &lockv1.ExtendRequest{ClaimId: claimID})
+		_, err := s.Claim(s.context(), claimOf(func(r *lockv1.ClaimRequest) { r.ReserveFor = durationpb.New(59 * time.Second) }))
+		same(t, "59 seconds", outcome(err), "InvalidArgument INVALID_FIELD reserve_for")
+		_, err = s.Extend(s.context(), &lockv1.ExtendRequest{ClaimId: claimID})
 		same(t, "extend", outcome(err), "InvalidArgument INVALID_FIELD reserve_for")
 		_, err = s.Extend(s.context(), &lockv1.ExtendRequest{ClaimId: claimID, ReserveFor: durationpb.New(time.Hour)})
 		same(t, "extend none", outcome(err), "NotFound CLAIM_NOT_FOUND")

@@ -162,8 +162,8 @@ func userAndHost() string {
 	return strings.ToValidUTF8(owner[:min(len(owner), 128)], "")
 }
 
-// claim asks until there is an answer. It prints the id, unless a file has it, and tells people the rest on standard error. If it is interrupted,
-// or there is no answer, it releases the claim.
+// claim asks until there is an answer. It prints the id, unless a file has it, and tells people the rest on standard error. If it is
+// interrupted, or there is no answer, it releases the claim.
 func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.ClaimRequest) error {
 	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
 		locks := lockv1.NewLockServiceClient(connection)

@@ -89,7 +89,9 @@ func (p *Pattern) validate(check Check) error {
 const rootSetting = "root"
 
 // layout are the directories that a sidecar has below its root.
-var layout = []string{"agreements", "barriers", "claims", "config", "groups", "locks", "once", "queues", "schedules", "semaphores", "sequences", "waits"}
+var layout = []string{
+	"agreements", "barriers", "claims", "config", "groups", "locks", "once", "queues", "schedules", "semaphores", "sequences", "waits",
+}
 
 // ofNamespace are the settings that a pod's namespace decides.
 func (p *Pattern) ofNamespace(namespace string) map[string]string {

@@ -64,7 +64,7 @@ var table = map[string]*Method{
 	lockv1.LockService_Acquire_FullMethodName:    {Names: nameIn, Leased: true, Writes: once},
 	lockv1.LockService_AcquireAll_FullMethodName: {Names: locksOfAcquireAll, Leased: true, Writes: locksOf},
 	lockv1.LockService_Check_FullMethodName:      {Frequent: true, Urgent: true, Writes: claimsOf},
-	lockv1.LockService_Release_FullMethodName:    {Frequent: true, Urgent: true, Ends: true},
+	lockv1.LockService_Release_FullMethodName:    {Frequent: true, Urgent: true},
 	lockv1.LockService_Claim_FullMethodName:      {Names: nameIn, Writes: three},
 	lockv1.LockService_Extend_FullMethodName:     {Writes: three, Urgent: true},
 	lockv1.LockService_Revoke_FullMethodName:     {Names: nameIn, Use: "grace", IsUse: hasGrace, Writes: once},

@@ -245,6 +245,8 @@ func lockAskings() []asking {
 		}),
 		with(lockv1.LockService_Check_FullMethodName, &lockv1.CheckRequest{HoldIds: []string{noID}}),
 		with(lockv1.LockService_Release_FullMethodName, &lockv1.ReleaseRequest{HoldId: noID}),
+		about(lockv1.LockService_Claim_FullMethodName, func(n string) *lockv1.ClaimRequest { return &lockv1.ClaimRequest{Name: n} }),
+		with(lockv1.LockService_Extend_FullMethodName, &lockv1.ExtendRequest{ClaimId: noID}),
 		about(lockv1.LockService_Revoke_FullMethodName, func(n string) *lockv1.RevokeRequest { return &lockv1.RevokeRequest{Name: n} }),
 		asOperator("grace", about(lockv1.LockService_Revoke_FullMethodName, func(n string) *lockv1.RevokeRequest {
 			return &lockv1.RevokeRequest{Name: n, Grace: noTime}

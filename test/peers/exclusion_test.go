@@ -50,7 +50,8 @@ var everybody = map[string][]crowd{
 var claims = map[string][]crowd{
 	"claims and mutexes": {{"sidekeeper", map[string]int{"mutex": each / 2, "claim": each / 2}}, curatorMutex, kazooShared, directMutex},
 	"claims, readers and writers": {
-		{"sidekeeper", map[string]int{"read": 1, "write": 1, "claim-read": 1, "claim-write": 1}}, readersAndWriters("curator"), readersAndWriters("kazoo"),
+		{"sidekeeper", map[string]int{"read": 1, "write": 1, "claim-read": 1, "claim-write": 1}},
+		readersAndWriters("curator"), readersAndWriters("kazoo"),
 	},
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -111,7 +111,7 @@ func (c *caller) acquire(ctx context.Context) (err error) {
 
 // claim holds the lock without a process.
 func (c *caller) claim(ctx context.Context) error {
-	standing := claim{c.claims, strings.ReplaceAll(uuid.NewString(), "-", "")}
+	standing := claim{c.claims, fmt.Sprintf("%032x", rand.Uint64())}
 	_, err := c.claims.Claim(ctx, &lockv1.ClaimRequest{
 		Name: c.name, ClaimId: standing.id, Mode: claimed[c.recipe], ReserveFor: durationpb.New(time.Hour), Reason: "a test", Owner: "a peer",
 	})

@@ -3,6 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -75,11 +76,16 @@ var retryable = map[string]func(error) bool{
 
 func wasNotSent(err error) bool { return errors.Is(err, ErrEnsembleUnreachable) }
 
+// waiting are the calls with one answer that wait for others.
+var waiting = []string{
+	lockv1.LockService_Claim_FullMethodName, barrierv1.BarrierService_Leave_FullMethodName, oncev1.OnceService_Finish_FullMethodName,
+}
+
 // bounded gives a call a deadline that has none, unless it waits for others.
 func bounded(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	waits := method == lockv1.LockService_Claim_FullMethodName || method == barrierv1.BarrierService_Leave_FullMethodName || method == oncev1.OnceService_Finish_FullMethodName
+	waits := slices.Contains(waiting, method)
 	if _, has := ctx.Deadline(); !has && !waits {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
