@@ -96,7 +96,7 @@ func newBarrierEnterCommand(reach *reach) *cobra.Command {
 	b := &barrierEnter{}
 	command := &cobra.Command{
 		Use:   "enter NAME SIZE [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command once so many are there, and end when all have ended",
+		Short: "Run a command once SIZE commands are there, and end when all have ended",
 		Args:  b.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return reach.runUnder(command, &b.claim, b.command)
@@ -128,7 +128,8 @@ func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) erro
 
 func newBarrierListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the barriers that are set and who stands at double barriers", Args: explained(cobra.MaximumNArgs(1)),
+		Use: "ls [PREFIX]", Short: "List the barriers that are set, and how many callers stand at double barriers",
+		Args: explained(cobra.MaximumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.stubs(func(connection grpc.ClientConnInterface) error {
 				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)

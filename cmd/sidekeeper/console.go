@@ -60,7 +60,7 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen, adm
 	if err != nil {
 		return exit.UsageError(fmt.Errorf("--listen: %w", err))
 	}
-	fmt.Fprintf(command.OutOrStdout(), "%s\nThe address is a key: whoever has it does what you may do. Ctrl-C ends it.\n", page.URL())
+	fmt.Fprintf(command.OutOrStdout(), "%s\nThe address is a key: a person who has it may do what you may do. Ctrl-C ends it.\n", page.URL())
 	return page.Serve(ctx)
 }
 
@@ -70,7 +70,7 @@ func newConsole(listen, address, admin string, timeout time.Duration, connection
 		Listen: listen, Address: address, Version: server.ThisBuild().Version, Connection: connection,
 		State: func(ctx context.Context, to io.Writer) error {
 			if admin == "" {
-				return errors.New("how the sidecar does is known if it serves --admin-listen, and the console is told --admin")
+				return errors.New("how the sidecar does is known only if it serves --admin-listen, and the console has its address as --admin")
 			}
 			return top.Run(ctx, top.Options{Admin: admin, Timeout: timeout, JSON: true}, nil, to)
 		},

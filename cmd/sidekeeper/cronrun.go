@@ -77,8 +77,8 @@ func newCronCommand(reach *reach) *cobra.Command {
 	}
 	c.defaults.Broken = service.BrokenNameRule
 	flags := run.Flags()
-	flags.StringVar(&c.defaults.Prefix, "prefix", "cron", "what the names of schedules begin with that the crontab does not name")
-	flags.StringVar(&c.defaults.Zone, "time-zone", "UTC", "time zone of lines without CRON_TZ above them")
+	flags.StringVar(&c.defaults.Prefix, "prefix", "cron", "first part of the names of schedules that the crontab does not name")
+	flags.StringVar(&c.defaults.Zone, "time-zone", "UTC", "time zone of lines that have no CRON_TZ above them")
 	flags.StringVar(&c.owner, "owner", "", "owner of the attempts, for people (default: this host's name and the process ID)")
 	command.AddCommand(run)
 	return command

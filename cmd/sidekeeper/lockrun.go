@@ -47,12 +47,12 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	flags.Var(span(&r.claim.KillGrace, 0, forever), "kill-grace",
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	flags.Var(span(&r.claim.Options.LockDelay, 0, time.Minute), "lock-delay",
-		"time in which nobody gets the lock after this hold, unless it is released: at most 1m (default: none)")
+		"time for which no caller gets the lock if this hold ends without a release: at most 1m (default: none)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	flags.StringVar(&r.once.Key, "once", "", "run the command once for this key, such as a date, and not again after it has succeeded")
 	flags.Var(span(&r.once.Options.Keep, time.Second, 366*24*time.Hour), "keep",
-		"with --once: time for which it is remembered that the command has succeeded: at most 8784h (default: 168h)")
-	flags.Var(&r.onLoss, "on-loss", "with --once: whether the command runs again after it was lost, as by the end of its machine")
+		"with --once: how long to remember that the command has succeeded, at most 8784h (default: 168h)")
+	flags.Var(&r.onLoss, "on-loss", "with --once: whether to repeat an attempt that was lost, for example with its machine")
 	return command
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -45,8 +44,8 @@ func (r *reach) onQuotas(
 		if err := prepare(all, settings.check); err != nil {
 			return err
 		}
-		if len(args) > 0 && (!isNodePath(args[0]) || args[0] == "/zookeeper" || strings.HasPrefix(args[0], "/zookeeper/")) {
-			return exit.UsageError(errors.New("PATH is " + strconv.Quote(args[0]) + ": " + nodePathRule + ", and not below /zookeeper"))
+		if len(args) > 0 && !isNodePath(args[0]) {
+			return exit.UsageError(errors.New("PATH is " + strconv.Quote(args[0]) + ": " + nodePathRule))
 		}
 		ctx, cancel := context.WithTimeout(command.Context(), r.timeout)
 		defer cancel()

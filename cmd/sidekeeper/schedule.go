@@ -175,10 +175,11 @@ func newSchedulePutCommand(reach *reach) *cobra.Command {
 	command = scheduleCommand(reach, &reach.address, "put NAME CRON", "Make or change a schedule", cobra.ExactArgs(2), put)
 	flags := command.Flags()
 	flags.StringVar(&zone, "time-zone", "", "time zone of the times, such as Europe/Berlin (default: as it is, or UTC)")
-	flags.Var(&misfire, "misfire", "what becomes of ticks that could not begin in time: nothing, or the last one begins however late")
+	flags.Var(&misfire, "misfire",
+		"what happens to ticks that could not begin in time: none begins (skip), or the last one begins, however late (once)")
 	flags.Var(span(&within, cron.LeastStartWithin, cron.LongestStartWithin), "start-within",
 		"how late a tick may begin with --misfire skip (default: as it is, or 5m)")
-	flags.Var(&onLoss, "on-loss", "whether a tick begins again whose machine has died")
+	flags.Var(&onLoss, "on-loss", "whether a tick begins again after its machine has died")
 	return command
 }
 
@@ -209,7 +210,7 @@ func newScheduleRunCommand(reach *reach) *cobra.Command {
 			}
 			return err
 		})
-	command.Flags().StringVar(&id, "id", "", "name of the run: the same is one run (default: a new one)")
+	command.Flags().StringVar(&id, "id", "", "name of the run: a repeated call with the same name is one run (default: a new name)")
 	return command
 }
 
