@@ -43,8 +43,8 @@ var elsewhereInTheChart = map[string]string{
 // The settings that the chart has a default of its own for, and why.
 var chartDefaults = map[string]struct{ value, why string }{
 	"state-dir":   {"/run/sidekeeper/state", "Here /run/sidekeeper/state: in a volume in memory that outlives the container."},
-	"sigterm":     {"handover", "Here handover: the pod's other containers have ended before the sidecar is stopped with the pod."},
-	"socket-mode": {"0666", "Here 0666: only the container that it is for can reach the socket, as whatever user."},
+	"sigterm":     {"handover", "Here handover: the pod's other containers end before the sidecar is stopped with the pod."},
+	"socket-mode": {"0666", "Here 0666: only its own container can reach a socket, and any user there may use it."},
 }
 
 // settingsOfTheChart are the flags that are settings in the chart, in their order.
@@ -88,7 +88,7 @@ func told(each *pflag.Flag) string {
 		help = strings.ToUpper(help[:1]) + help[1:]
 	}
 	if value := defaultOf(each); value != "" {
-		help += fmt.Sprintf(" (%s)", strings.Trim(value, "`"))
+		help += ". Default: " + strings.Trim(value, "`")
 	}
 	return strings.TrimRight(help+". "+chartDefaults[each.Name].why, " ")
 }

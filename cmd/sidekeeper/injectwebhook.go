@@ -36,7 +36,7 @@ func (i *injection) flags() *pflag.FlagSet {
 	f.StringVar(&o.Secret, "secret", "", "where to keep the certificates that the injectors issue themselves: a Secret, as `namespace/name`")
 	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that is given their authorities")
 	f.StringVar(&o.Host, "host", "", "`name` by which API servers call the webhook: service.namespace.svc")
-	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of these certificates; at least 10s; they are renewed when a third of it is left")
+	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of these certificates, at least 10s; the injectors renew them when a third of it is left")
 	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the cluster's default")
 	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token for it; empty for the service account's")
 	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the CA certificates to trust for it; empty for the service account's")
@@ -59,7 +59,7 @@ func (i *injection) check() error {
 	own := o.Secret != "" || o.Webhook != "" || o.Host != ""
 	switch {
 	case i.pattern == "":
-		return errors.New("--pattern: required: file with what is added to pods")
+		return errors.New("--pattern is required: the file with what is added to pods")
 	case (o.Certificate == "") != (o.Key == ""):
 		return fmt.Errorf("--tls-cert %q: goes together with --tls-key", o.Certificate)
 	case o.Certificate != "" && own:
@@ -69,7 +69,7 @@ func (i *injection) check() error {
 	case o.Lifetime < leastLifetime:
 		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
 	case o.ShutdownDelay < 0 || o.ShutdownDelay > maxDuration:
-		return fmt.Errorf("--shutdown-delay %s: between nothing and 24h", o.ShutdownDelay)
+		return fmt.Errorf("--shutdown-delay %s: from 0 to 24h", o.ShutdownDelay)
 	default:
 		return nil
 	}

@@ -20,13 +20,13 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                         "--pattern: required: file",
+		"":                         "--pattern is required: the file",
 		"--pattern x":              "required: --tls-cert and --tls-key, or --secret, --webhook and --host",
 		"--pattern x --tls-cert a": `--tls-cert "a": goes together with --tls-key`,
 		"--pattern x --tls-cert a --tls-key b --secret a/b":                      "not both",
 		"--pattern x --secret a/b --webhook w":                                   "--secret, --webhook and --host",
 		"--pattern x --tls-cert a --tls-key b --certificate-lifetime 1s":         "--certificate-lifetime 1s: at least 10s",
-		"--pattern x --tls-cert a --tls-key b --shutdown-delay -1s":              "--shutdown-delay -1s: between nothing and 24h",
+		"--pattern x --tls-cert a --tls-key b --shutdown-delay -1s":              "--shutdown-delay -1s: from 0 to 24h",
 		"--pattern /nowhere/x --tls-cert a --tls-key b":                          "--pattern open /nowhere/x",
 		"--pattern " + empty + " --tls-cert a --tls-key b":                       "container.name is <nil>: it must be sidekeeper",
 		"--pattern " + chartPattern(t, "injector") + " --tls-cert a --tls-key b": "--tls-cert open a",

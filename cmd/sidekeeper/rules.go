@@ -82,17 +82,17 @@ func (s *settings) rules() []rule {
 		{"keepalive-time", s.server.KeepaliveTime, s.server.KeepaliveTime >= time.Second, secondRule},
 		{"keepalive-timeout", s.server.KeepaliveTimeout, s.server.KeepaliveTimeout >= time.Second, secondRule},
 		{"sigterm", s.sigterm.String(), !s.handsOver() || s.stateDir != "", "needs --state-dir"},
-		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout >= 0, "not negative"},
+		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout >= 0, "at least 0"},
 		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout <= maxDuration, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
-		{"audit-log-strict", s.auditStrict, !s.auditStrict || s.auditLog != auditOff, "needs an --audit-log that is not off"},
+		{"audit-log-strict", s.auditStrict, !s.auditStrict || s.auditLog != auditOff, "needs an --audit-log other than off"},
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
 		{"tls-trust-domain", s.server.TrustDomains, len(s.server.TrustDomains) == 0 || s.server.TLS.Certificate != "", "needs --tls-cert"},
 		{
 			"admin-listen", s.server.AdminListen,
 			s.server.Policy == "" || s.server.AdminListen == "" || strings.HasPrefix(s.server.AdminListen, "unix:"),
-			"a Unix socket, as unix:///path, if there is a --policy: any user of the machine may connect to a port",
+			"with a --policy only a Unix socket, as unix:///path: any user of the machine may connect to a port",
 		},
 		{"http-token-file", s.server.HTTPTokenFile, s.server.HTTPTokenFile == "" || s.server.HTTPListen != "", "needs --http-listen"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
@@ -109,11 +109,11 @@ func clockToleranceRule(tolerance time.Duration) rule {
 	return rule{"clock-tolerance", tolerance, tolerance >= time.Minute && tolerance <= maxDuration, "from 1m to 24h"}
 }
 
-// maxDuration is longer than anybody means, and short enough to reckon with.
+// maxDuration is longer than any caller means, and short enough to reckon with.
 const maxDuration = 24 * time.Hour
 
 const (
-	positiveRule = "more than nothing"
+	positiveRule = "more than 0"
 	dayRule      = "at most 24h"
 	secondRule   = "at least 1s"
 	serverRule   = "a server is host:port, with a port of 1 to 65535 and no path behind it; --root says below which node everything lies"

@@ -20,8 +20,8 @@ type Faults struct {
 }
 
 // FaultsHelp is what ParseFaults understands.
-const FaultsHelp = "suspend=5s/30s (the ensemble is silent for the first 5s of every 30s, the first time after 30s), " +
-	"expire-lease=1m (every lease expires when it is a minute old), delay-grants=2s (locks are granted that much late)"
+const FaultsHelp = "suspend=5s/30s (the ensemble is silent for the first 5s of every 30s, the first time after 30s). " +
+	"expire-lease=1m (every lease expires when it is a minute old). delay-grants=2s (locks are granted 2s late)"
 
 // ParseFaults reads faults, each `name=value`.
 func ParseFaults(words []string) (Faults, error) {
