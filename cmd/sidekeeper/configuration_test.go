@@ -157,7 +157,7 @@ func rulesByFlag() map[string][]string {
 // readAgain is the flags whose files may change while the sidecar runs.
 func readAgain() (names []string) {
 	new(settings).flags().VisitAll(func(each *pflag.Flag) {
-		if strings.Contains(each.Usage, "reloaded when it changes") {
+		if strings.Contains(each.Usage, "reloaded when") {
 			names = append(names, "`--"+each.Name+"`")
 		}
 	})

@@ -116,7 +116,7 @@ const (
 	positiveRule = "more than 0"
 	dayRule      = "at most 24h"
 	secondRule   = "at least 1s"
-	serverRule   = "a server is host:port, with a port of 1 to 65535 and no path behind it; --root says below which node everything lies"
+	serverRule   = "a server is host:port, with a port of 1 to 65535 and no path, for which there is --root"
 	nodePathRule = "an absolute path in the ensemble, without empty, . or .. segments, and not below /zookeeper"
 )
 

@@ -105,7 +105,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.sasl.keytab, "zookeeper-sasl-keytab", "", "`file` with the principal's keys, read at each login. Empty: the ticket that kinit has put into $KRB5CCNAME")
 	f.StringVar(&s.sasl.config, "zookeeper-sasl-kerberos-config", "", "`file` like /etc/krb5.conf, read at each login. Empty: $KRB5_CONFIG, else /etc/krb5.conf")
 	f.StringVar(&s.sasl.service, "zookeeper-sasl-service", saslService, "the servers' Kerberos `principal`: NAME, NAME/HOST or NAME/HOST@REALM. To NAME alone, the sidecar adds each server's host in --zookeeper")
-	f.StringVar(&s.sasl.passwordFile, "zookeeper-sasl-password-file", "", "`file` with user:password for --zookeeper-sasl digest-md5. The sidecar reads a changed password; a changed user needs a restart")
+	f.StringVar(&s.sasl.passwordFile, "zookeeper-sasl-password-file", "", "`file` with user:password for --zookeeper-sasl digest-md5; reloaded when it changes. A changed user needs a restart")
 
 	f.StringVar(&s.stateDir, "state-dir", "", "`directory` for lease state (preferably tmpfs), so that clients keep their locks across a restart of the sidecar. No other process may use it. Empty: a restart loses the locks")
 

@@ -75,7 +75,7 @@ func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                              "--zookeeper []: the ensemble's servers, as host:port,…, are required",
 		"--zookeeper=host":              "--zookeeper host: a server is host:port",
-		"--zookeeper=a:1,b:2181/app":    "--zookeeper b:2181/app: a server is host:port, with a port of 1 to 65535 and no path behind it; --root",
+		"--zookeeper=a:1,b:2181/app":    "--zookeeper b:2181/app: a server is host:port, with a port of 1 to 65535 and no path, for which",
 		"--zookeeper=host:66000":        "--zookeeper host:66000: a server is host:port",
 		"--root=relative":               "--root relative: an absolute path",
 		"--root=/zookeeper/x":           "--root /zookeeper/x: an absolute path",
