@@ -59,6 +59,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 			queue.take(line)
 		}
 	}
+	maps.DeleteFunc(queues, func(_ string, of *lockQueue) bool { return of.claimed })
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
 		if whole {
 			queues[lock].add("end", 0, 0, 0)
@@ -103,6 +104,7 @@ type lockQueue struct {
 	settled map[int]bool            // places that were granted, or of which it was told that they are not
 	asleep  map[int64]bool          // sessions
 
+	claimed   bool           // a claim has stood in it, whose place lives without a session: the model has none
 	condemned map[int64]bool // sessions that are ended by hand: nobody waits for who was told of them
 }
 
@@ -206,6 +208,7 @@ func (q *lockQueue) take(line Line) {
 	case line.Place == "":
 		q.session(line)
 	case path.Dir(line.Place) == q.Lock:
+		q.claimed = q.claimed || strings.Contains(line.Place, "-claim-")
 		q.place(line)
 	}
 	q.pass(line.At)
