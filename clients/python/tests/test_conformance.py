@@ -209,6 +209,17 @@ class Stage:
         }
         await self.ask(step, self.client(step).work(step["schedule"], **options), pending)
 
+    async def do_claim(self, step: Step) -> None:
+        known = self.things[step["of"]].id if "of" in step else None
+        options: dict[str, Any] = {"claim_id": known, "owner": step.get("owner", ""), "wait": step.get("wait")}
+        await self.ask(step, self.client(step).claim(step["lock"], step["for"], "a test", **options), Pending())
+
+    async def do_extend(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].extend(step["for"]))
+
+    async def do_end_claim(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].release())
+
     async def do_resign(self, step: Step) -> None:
         await self.attempt(step, self.things[step["of"]].resign())
 
@@ -529,6 +540,14 @@ class Stage:
             return int(thing.fencing_tokens[step["lock"]] if "lock" in step else thing.fencing_token)
 
         assert token(self.things[step["of"]]) > token(self.things[step["than"]])
+
+    async def expect_same_token(self, step: Step) -> None:
+        assert self.things[step["of"]].fencing_token == self.things[step["than"]].fencing_token > 0
+
+    async def expect_claimed(self, step: Step) -> None:
+        claim = self.things[step["of"]]
+        assert 0 < await claim.check() <= 58
+        assert abs(claim.until.timestamp() - time.time() - step["for"]) < 30
 
     async def view(self, step: Step) -> sidekeeper.LockView:
         return await self.client(step).get_lock(step["lock"])

@@ -17,6 +17,9 @@ __all__ = [
     "AlreadyContendingError",
     "AlreadyDoneError",
     "CandidateNotFoundError",
+    "ClaimEndedError",
+    "ClaimLimitError",
+    "ClaimNotFoundError",
     "ClocksDisagreeError",
     "ConnectionLimitError",
     "DeadlockError",
@@ -54,6 +57,7 @@ __all__ = [
     "MemberReplacedError",
     "MemoryLimitError",
     "NameIsDirectoryError",
+    "NoProcessError",
     "NotRecordedError",
     "NotRepeatedError",
     "OperatorOnlyError",
@@ -403,6 +407,22 @@ class ScheduleNotFoundError(SidekeeperError):
 
 class ClocksDisagreeError(SidekeeperError):
     reason = "CLOCKS_DISAGREE"
+
+
+class ClaimNotFoundError(SidekeeperError):
+    reason = "CLAIM_NOT_FOUND"
+
+
+class ClaimEndedError(SidekeeperError):
+    reason = "CLAIM_ENDED"
+
+
+class ClaimLimitError(SidekeeperError):
+    reason = "CLAIM_LIMIT"
+
+
+class NoProcessError(SidekeeperError):
+    reason = "NO_PROCESS"
 
 
 class TooManyPermitsError(SidekeeperError):

@@ -25,6 +25,7 @@ from sidekeeper._lock import entry_of, leads_again, loss_met
 from sidekeeper._locks import check_wanted
 from sidekeeper._once import ran
 from sidekeeper._options import RULES, check, check_by, check_options
+from sidekeeper._standing import Standing
 from sidekeeper._types import (
     CommonAllOptions,
     CommonBarrierOptions,
@@ -39,6 +40,7 @@ from sidekeeper._types import (
     Entry,
     GroupView,
     LockView,
+    Mode,
     Numbers,
     Observation,
     OnConflict,
@@ -384,6 +386,25 @@ class Lock(_Stopping):
         the same outcome.
         """
         self._give_up()
+
+
+class Claim(Standing):
+    """A lock that is held without a process. It outlives this client: only `release`, its time or an operator ends it."""
+
+    def __init__(self, loop: _Loop, claim: aio.Claim) -> None:
+        self._loop, self._claim, self._facts = loop, claim, claim._facts
+
+    def extend(self, reserve_for: float) -> None:
+        """Has the claim end no earlier than so many seconds from now; see aio.Claim.extend."""
+        self._loop.run(self._claim.extend(reserve_for))
+
+    def check(self) -> float:
+        """For how many seconds the claim counts from now, whatever operators do; see aio.Claim.check."""
+        return self._loop.run(self._claim.check())
+
+    def release(self) -> None:
+        """Ends the claim; see aio.Claim.release."""
+        self._loop.run(self._claim.release(), goes_on=True)
 
 
 class AllOptions(CommonAllOptions, total=False):
@@ -956,6 +977,28 @@ class Client:
         chosen = _chosen(aio.AllOptions, options, suspension_grace=suspension_grace)
         check_wanted(locks, chosen)
         return _WithHeld(self._loop, lambda: self._acquire_all(locks, suspension_grace, chosen))
+
+    def claim(
+        self,
+        name: str,
+        reserve_for: float,
+        reason: str,
+        *,
+        claim_id: str | None = None,
+        wait: float | None = None,
+        owner: str = "",
+        metadata: Mapping[str, str] | None = None,
+        mode: Mode = Mode.EXCLUSIVE,
+    ) -> Claim:
+        """Waits for its turn, and holds the lock without a process for so many seconds, 60 to 30 days, unless it is extended; see
+        aio.Client.claim."""
+        others: dict[str, Any] = {"wait": wait, "owner": owner, "metadata": metadata, "mode": mode}
+        undo = aio.Claim.release if claim_id is None else None
+        return Claim(self._loop, self._loop.run(self._client.claim(name, reserve_for, reason, claim_id=claim_id, **others), undo))
+
+    def claim_by_id(self, claim_id: str) -> Claim:
+        """The claim with this id, to extend, check or release it. It makes no call."""
+        return Claim(self._loop, self._client.claim_by_id(claim_id))
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling

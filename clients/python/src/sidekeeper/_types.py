@@ -6,6 +6,7 @@ import enum
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
@@ -51,6 +52,19 @@ class Outcome(enum.IntEnum):
 
 
 @dataclass(frozen=True)
+class Reservation:
+    """What a claim says of itself, for people."""
+
+    reason: str
+    until: datetime | None
+    """By the clock of the sidecar that has granted or extended it; None while it waits."""
+
+    @staticmethod
+    def _of(wire: hold_pb2.Reservation) -> Reservation:
+        return Reservation(wire.reason, wire.until.ToDatetime(UTC) if wire.HasField("until") else None)
+
+
+@dataclass(frozen=True)
 class Contender:
     """A holder or waiter of a lock."""
 
@@ -64,12 +78,15 @@ class Contender:
     """Whether it was made by another client of the ensemble, not by Sidekeeper."""
     identity: str = ""
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
+    claim: Reservation | None = None
+    """Of a claim, which has no process; None of others."""
 
     @staticmethod
     def _of(wire: hold_pb2.Contender) -> Contender:
         mode = Mode(wire.mode or Mode.EXCLUSIVE)
         token, age = Token(wire.token), seconds(wire.age)
-        return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity)
+        claim = Reservation._of(wire.claim) if wire.HasField("claim") else None
+        return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity, claim)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _schedule, _transport
+from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _schedule, _standing, _transport
 from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
@@ -31,11 +32,13 @@ from sidekeeper._options import check, check_options
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._schedule import Tick, WorkOptions
 from sidekeeper._sequence import Sequence
+from sidekeeper._standing import Claim
 from sidekeeper._types import (
     Contender,
     ElectionView,
     GroupView,
     LockView,
+    Mode,
     Observation,
     OnConflict,
     Outcome,
@@ -60,6 +63,7 @@ __all__ = [
     "BarrierEntry",
     "BarrierOptions",
     "CampaignOptions",
+    "Claim",
     "Client",
     "Commit",
     "Config",
@@ -204,6 +208,46 @@ class Client:
         raised, as soon as they are lost; suspension_grace, and what the body writes, are as in lock."""
         check_wanted(locks, options, suspension_grace=suspension_grace)
         return WithHeld(lambda: self.acquire_all(*locks, **options), suspension_grace)
+
+    async def claim(
+        self,
+        name: str,
+        reserve_for: float,
+        reason: str,
+        *,
+        claim_id: str | None = None,
+        wait: float | None = None,
+        owner: str = "",
+        metadata: Mapping[str, str] | None = None,
+        mode: Mode = Mode.EXCLUSIVE,
+    ) -> Claim:
+        """Waits for its turn, and holds the lock without a process for so many seconds, 60 to 30 days, unless it is extended. Closing the
+        client does not end it.
+
+        reason: why, for people. claim_id: `secrets.token_hex(16)`, stored before the call: with the same id, the same claim answers again,
+        whatever became of an earlier call. None, a new one; if there is no answer then, the claim is released as well as can be. wait: as
+        in acquire, but None has no limit for a sidecar that is away, either.
+
+        Raises LockHeldError, WaitTimeoutError, ClaimEndedError, ClaimLimitError and other SidekeeperErrors.
+        """
+        check(name=name, reserve_for=reserve_for, reason=reason, claim_id=claim_id, wait=wait, owner=owner, metadata=metadata, mode=mode)
+        request = lock_pb2.ClaimRequest(
+            name=name,
+            claim_id=secrets.token_hex(16) if claim_id is None else claim_id,
+            mode=hold_pb2.Mode.Name(mode),
+            reserve_for=duration(reserve_for),
+            wait_timeout=duration(wait),
+            owner=owner,
+            metadata=metadata,
+            reason=reason,
+        )
+        asked = _standing.claim(self._streams, self._locks, request, wait, claim_id is None)
+        return Claim(self._locks, await _transport.answered(self._bound(wait), asked))
+
+    def claim_by_id(self, claim_id: str) -> Claim:
+        """The claim with this id, to extend, check or release it. It makes no call."""
+        check(claim_id=claim_id)
+        return Claim(self._locks, _standing.Facts(claim_id))
 
     async def run_while_leader(self, name: str, body: Callable[[Lock], Awaitable[T]], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body is cancelled, and run again after

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -38,7 +39,7 @@ class Ticket(_message.Message):
     def __init__(self, lock: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class Contender(_message.Message):
-    __slots__ = ("mode", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "lock_delay", "permits")
+    __slots__ = ("mode", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "lock_delay", "permits", "claim")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +57,7 @@ class Contender(_message.Message):
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     owner: str
     metadata: _containers.ScalarMap[str, str]
@@ -66,7 +68,16 @@ class Contender(_message.Message):
     identity: str
     lock_delay: _duration_pb2.Duration
     permits: int
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ...) -> None: ...
+    claim: Reservation
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ..., claim: _Optional[_Union[Reservation, _Mapping]] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ("reason", "until")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, reason: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Queued(_message.Message):
     __slots__ = ("position", "holders", "lock_delay")

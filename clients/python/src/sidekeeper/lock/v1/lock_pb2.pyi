@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -141,16 +142,20 @@ class GrantedLock(_message.Message):
     def __init__(self, name: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class CheckRequest(_message.Message):
-    __slots__ = ("hold_ids",)
+    __slots__ = ("hold_ids", "claim_ids")
     HOLD_IDS_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_IDS_FIELD_NUMBER: _ClassVar[int]
     hold_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, hold_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    claim_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hold_ids: _Optional[_Iterable[str]] = ..., claim_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CheckResponse(_message.Message):
-    __slots__ = ("holds",)
+    __slots__ = ("holds", "claims")
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
     holds: _containers.RepeatedCompositeFieldContainer[CheckedHold]
-    def __init__(self, holds: _Optional[_Iterable[_Union[CheckedHold, _Mapping]]] = ...) -> None: ...
+    claims: _containers.RepeatedCompositeFieldContainer[CheckedClaim]
+    def __init__(self, holds: _Optional[_Iterable[_Union[CheckedHold, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[CheckedClaim, _Mapping]]] = ...) -> None: ...
 
 class CheckedHold(_message.Message):
     __slots__ = ("hold_id", "valid_for", "fencing_token", "reason")
@@ -165,10 +170,75 @@ class CheckedHold(_message.Message):
     def __init__(self, hold_id: _Optional[str] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., fencing_token: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("hold_id",)
+    __slots__ = ("hold_id", "claim_id")
     HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_ID_FIELD_NUMBER: _ClassVar[int]
     hold_id: str
-    def __init__(self, hold_id: _Optional[str] = ...) -> None: ...
+    claim_id: str
+    def __init__(self, hold_id: _Optional[str] = ..., claim_id: _Optional[str] = ...) -> None: ...
+
+class CheckedClaim(_message.Message):
+    __slots__ = ("fencing_token", "until", "valid_for", "reason")
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    fencing_token: int
+    until: _timestamp_pb2.Timestamp
+    valid_for: _duration_pb2.Duration
+    reason: str
+    def __init__(self, fencing_token: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ClaimRequest(_message.Message):
+    __slots__ = ("name", "claim_id", "mode", "reserve_for", "wait_timeout", "owner", "metadata", "reason")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_FOR_FIELD_NUMBER: _ClassVar[int]
+    WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    claim_id: str
+    mode: _hold_pb2.Mode
+    reserve_for: _duration_pb2.Duration
+    wait_timeout: _duration_pb2.Duration
+    owner: str
+    metadata: _containers.ScalarMap[str, str]
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., claim_id: _Optional[str] = ..., mode: _Optional[_Union[_hold_pb2.Mode, str]] = ..., reserve_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ClaimResponse(_message.Message):
+    __slots__ = ("fencing_token", "until")
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    fencing_token: int
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, fencing_token: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ExtendRequest(_message.Message):
+    __slots__ = ("claim_id", "reserve_for")
+    CLAIM_ID_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_FOR_FIELD_NUMBER: _ClassVar[int]
+    claim_id: str
+    reserve_for: _duration_pb2.Duration
+    def __init__(self, claim_id: _Optional[str] = ..., reserve_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ExtendResponse(_message.Message):
+    __slots__ = ("until", "valid_for")
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    until: _timestamp_pb2.Timestamp
+    valid_for: _duration_pb2.Duration
+    def __init__(self, until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ReleaseResponse(_message.Message):
     __slots__ = ()

@@ -58,6 +58,16 @@ class LockServiceStub(object):
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseResponse.FromString,
                 _registered_method=True)
+        self.Claim = channel.unary_unary(
+                '/sidekeeper.lock.v1.LockService/Claim',
+                request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimResponse.FromString,
+                _registered_method=True)
+        self.Extend = channel.unary_unary(
+                '/sidekeeper.lock.v1.LockService/Extend',
+                request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendResponse.FromString,
+                _registered_method=True)
         self.Revoke = channel.unary_unary(
                 '/sidekeeper.lock.v1.LockService/Revoke',
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.RevokeRequest.SerializeToString,
@@ -168,9 +178,13 @@ class LockServiceServicer(object):
         before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
         `valid_for` is 0 and the reason is set. Idempotent.
 
+        For each claim, it returns when the claim ends. `valid_for` is for how long it counts: at most 58 seconds, from when the request was sent. A
+        Break ends it sooner only with a `force_after` below a minute. Each claim takes several requests to the ensemble.
+
         NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
         UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
-        INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
+        INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -185,10 +199,62 @@ class LockServiceServicer(object):
         connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
         as you have stopped what the lock protects.
 
+        Release ends a claim that is held, and one that waits. A second Release of one that was held is OK for a day.
+
         ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
         this reason.
         NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
-        INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
+        NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
+        FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+        INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Claim(self, request, context):
+        """Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
+        its turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it,
+        Release ends it or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do
+        other clients of the ensemble.
+
+        A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which
+        removes it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of
+        Check lasts.
+
+        Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was
+        granted answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before
+        the grant, the claim keeps its place for 30 seconds, for a caller that asks again. But the grant may be under way: release the claim
+        after a call without an answer.
+
+        DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
+        FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
+        FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
+        FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+        FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id has ended, or was released while it waited. A new claim takes a new id.
+        FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+        ABORTED (LOCK_BROKEN): an operator has ended the wait.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+        RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
+        RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Extend(self, request, context):
+        """Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
+
+        NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
+        FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
+        ABORTED (LOCK_BROKEN): an operator ends the claim.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -201,6 +267,7 @@ class LockServiceServicer(object):
         extend a running grace period.
 
         PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
+        FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock, and no other caller. There is no process to ask.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -305,6 +372,16 @@ def add_LockServiceServicer_to_server(servicer, server):
                     servicer.Release,
                     request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseRequest.FromString,
                     response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseResponse.SerializeToString,
+            ),
+            'Claim': grpc.unary_unary_rpc_method_handler(
+                    servicer.Claim,
+                    request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimRequest.FromString,
+                    response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimResponse.SerializeToString,
+            ),
+            'Extend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Extend,
+                    request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendRequest.FromString,
+                    response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendResponse.SerializeToString,
             ),
             'Revoke': grpc.unary_unary_rpc_method_handler(
                     servicer.Revoke,
@@ -449,6 +526,60 @@ class LockService(object):
             '/sidekeeper.lock.v1.LockService/Release',
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseRequest.SerializeToString,
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Claim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidekeeper.lock.v1.LockService/Claim',
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimRequest.SerializeToString,
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ClaimResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Extend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidekeeper.lock.v1.LockService/Extend',
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendRequest.SerializeToString,
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExtendResponse.FromString,
             options,
             channel_credentials,
             insecure,
