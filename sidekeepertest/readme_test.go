@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
@@ -22,23 +23,40 @@ func bill(ctx context.Context, work func(context.Context, int64) error) error {
 	})
 }
 
+// deploy is what the README of the Go client shows of claims.
+func deploy(ctx context.Context, client *sidekeeper.Client, id string, work func(context.Context, int64) error) error {
+	claim, err := client.Claim(ctx, "staging", sidekeeper.ClaimOptions{ID: id, ReserveFor: 2 * time.Hour, Reason: "deploys release 7"})
+	if err != nil {
+		return err // ask again with the same id: it answers with the same claim
+	}
+	return work(ctx, claim.FencingToken()) // until claim.Until(), unless it is extended
+}
+
 func TestWhatTheReadmesShowInGoRuns(t *testing.T) {
 	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
 	t.Setenv(sidekeeper.AddressVariable, sidecar.Address())
 	token := int64(0)
-	err := bill(t.Context(), func(_ context.Context, fencingToken int64) error {
+	work := func(_ context.Context, fencingToken int64) error {
 		token = fencingToken
 		return nil
-	})
-	if err != nil || token == 0 {
+	}
+	if err := bill(t.Context(), work); err != nil || token == 0 {
 		t.Errorf("token %d, error %v", token, err)
 	}
-	source := read(t, "readme_test.go")
+	token = 0
+	if err := deploy(t.Context(), sidecar.Client(), strings.Repeat("7", 32), work); err != nil || token == 0 {
+		t.Errorf("token %d of the claim, error %v", token, err)
+	}
+	source := unindented(read(t, "readme_test.go"))
 	for _, name := range []string{"../README.md", "../clients/go/README.md"} {
-		_, shown, _ := strings.Cut(read(t, name), "```go\n")
-		shown, _, found := strings.Cut(shown, "```")
-		if !found || !strings.Contains(unindented(source), unindented(shown)) {
-			t.Errorf("this test does not run what %s shows:\n%s", name, shown)
+		blocks := strings.Split(read(t, name), "```go\n")
+		if len(blocks) < 2 {
+			t.Errorf("%s shows nothing", name)
+		}
+		for _, block := range blocks[1:] {
+			if shown, _, found := strings.Cut(block, "```"); !found || !strings.Contains(source, unindented(shown)) {
+				t.Errorf("this test does not run what %s shows:\n%s", name, shown)
+			}
 		}
 	}
 }

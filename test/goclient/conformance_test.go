@@ -159,6 +159,7 @@ type stage struct {
 
 	clients map[string]*sidekeeper.Client
 	claims  map[string]claim
+	stand   map[string]*sidekeeper.Claim
 	pending map[string]*pending
 	jobs    map[string]*job
 	views   map[string]*sidekeeper.ConfigView
@@ -201,7 +202,8 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	s := &stage{
 		t: t, program: program, flags: flags, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
-		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
+		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, stand: map[string]*sidekeeper.Claim{},
+		pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
 		shown:       map[string]string{},
 		ahead:       map[string]map[string]int{},
@@ -511,7 +513,18 @@ var doing = map[string]func(*stage, step){
 			return client.Campaign(ctx, of.Election, options)
 		})
 	},
-	"resign": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Leadership).Resign(s.t.Context())) },
+	"claim": func(s *stage, of step) {
+		options := sidekeeper.ClaimOptions{ReserveFor: seconds(of.For), Reason: "a test", Wait: optional(of.Wait), Owner: of.Owner}
+		if of.Of != "" {
+			options.ID = s.stand[of.Of].ID()
+		}
+		claim, err := s.client(of).Claim(s.t.Context(), of.Lock, options)
+		s.ended(of, err)
+		s.stand[of.As] = claim
+	},
+	"extend":    func(s *stage, of step) { s.ended(of, s.stand[of.Of].Extend(s.t.Context(), seconds(of.For))) },
+	"end claim": func(s *stage, of step) { s.ended(of, s.stand[of.Of].Release(s.t.Context())) },
+	"resign":    func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Leadership).Resign(s.t.Context())) },
 	"proclaim": func(s *stage, of step) {
 		s.ended(of, s.claims[of.Of].(*sidekeeper.Leadership).Proclaim(s.t.Context(), of.Value))
 	},
@@ -925,6 +938,19 @@ var expecting = map[string]func(*stage, step){
 		s.claims[of.Of] = got.claim
 	},
 	"failed": func(s *stage, of step) { s.isError(of, s.outcome(of).err) },
+	"same token": func(s *stage, of step) {
+		if one, other := s.stand[of.Of].FencingToken(), s.stand[of.Than].FencingToken(); one != other || one == 0 {
+			s.t.Fatal(one, other)
+		}
+	},
+	"claimed": func(s *stage, of step) {
+		counts, err := s.stand[of.Of].Check(s.t.Context())
+		must(s.t, err)
+		left := time.Until(s.stand[of.Of].Until())
+		if counts <= 0 || counts > 58*time.Second || (left-seconds(of.For)).Abs() > 30*time.Second {
+			s.t.Fatal(counts, left)
+		}
+	},
 	"larger token": func(s *stage, of step) {
 		if one, other := tokenOf(s.claims[of.Of], of.Lock), tokenOf(s.claims[of.Than], of.Lock); one <= other {
 			s.t.Fatalf("%d is not larger than %d", one, other)

@@ -46,6 +46,8 @@ type Server struct {
 	Get    func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error)
 	List   func(context.Context, *lockv1.ListRequest) (*lockv1.ListResponse, error)
 	Watch  func(*lockv1.WatchRequest, grpc.ServerStreamingServer[lockv1.WatchResponse]) error
+	Claim  func(context.Context, *lockv1.ClaimRequest) (*lockv1.ClaimResponse, error)
+	Extend func(context.Context, *lockv1.ExtendRequest) (*lockv1.ExtendResponse, error)
 	Revoke func(context.Context, *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error)
 	Break  func(context.Context, *lockv1.BreakRequest) (*lockv1.BreakResponse, error)
 	Leases func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error)
@@ -129,6 +131,8 @@ func (s *Server) answers() answers {
 		lockv1.LockService_Release_FullMethodName:            scripted(&s.Release),
 		lockv1.LockService_Get_FullMethodName:                scripted(&s.Get),
 		lockv1.LockService_List_FullMethodName:               scripted(&s.List),
+		lockv1.LockService_Claim_FullMethodName:              scripted(&s.Claim),
+		lockv1.LockService_Extend_FullMethodName:             scripted(&s.Extend),
 		lockv1.LockService_Revoke_FullMethodName:             scripted(&s.Revoke),
 		lockv1.LockService_Break_FullMethodName:              scripted(&s.Break),
 		leasev1.LeaseService_Check_FullMethodName:            scripted(&s.CheckLease),

@@ -36,7 +36,7 @@ func WithAbsence(tell func(err error)) Option {
 }
 
 // retryable are the calls that are made again, and after which errors. What is not here is made once: Check and Release, whose
-// answers are worth nothing later and which have attempts of their own, and what operators do by force.
+// answers are worth nothing later and which have attempts of their own, as Claim has, and what operators do by force.
 var retryable = map[string]func(error) bool{
 	// Those may be done twice; Next skips numbers at worst.
 	leasev1.LeaseService_List_FullMethodName:             isTransient,
@@ -44,7 +44,6 @@ var retryable = map[string]func(error) bool{
 	lockv1.LockService_Explain_FullMethodName:            isTransient,
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
-	lockv1.LockService_Claim_FullMethodName:              isTransient,
 	lockv1.LockService_Extend_FullMethodName:             isTransient,
 	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
 	electionv1.ElectionService_Proclaim_FullMethodName:   isTransient,

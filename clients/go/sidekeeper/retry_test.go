@@ -25,6 +25,7 @@ var madeOnce = map[string]bool{
 	leasev1.LeaseService_Check_FullMethodName:            true,
 	leasev1.LeaseService_Close_FullMethodName:            true,
 	lockv1.LockService_Check_FullMethodName:              true,
+	lockv1.LockService_Claim_FullMethodName:              true,
 	electionv1.ElectionService_Resign_FullMethodName:     true,
 	lockv1.LockService_Release_FullMethodName:            true,
 	lockv1.LockService_Break_FullMethodName:              true,
