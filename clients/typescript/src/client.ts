@@ -81,6 +81,7 @@ import {
 } from "./permits.js";
 import { Tick, WORK_OPTIONS, type WorkOptions } from "./schedule.js";
 import { Sequence } from "./sequence.js";
+import { CLAIM_OPTIONS, Claim, type ClaimOptions, claim } from "./standing.js";
 import {
   Away,
   Backoff,
@@ -247,6 +248,26 @@ export class Client implements Disposable {
     body: (held: Locks, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
     return withHeld(async (how) => this.acquireAll(locks, how), ALL_OPTIONS, options, body);
+  }
+
+  /**
+   * Waits for its turn, and holds the lock without a process for so many seconds, 60 to 30 days, unless it is extended. The reason is for
+   * people. Closing the client does not end the claim. With the id of an earlier call, the same claim answers again. While the sidecar or the
+   * ensemble is away, it asks again, for as long as wait says. Without an answer, it releases a claim whose id it has made, as well as can be.
+   *
+   * Rejects with LockHeldError, WaitTimeoutError, ClaimEndedError, ClaimLimitError and other SidekeeperErrors; with the signal's reason.
+   */
+  async claim(name: string, reserveFor: number, reason: string, options: ClaimOptions = {}): Promise<Claim> {
+    checkArguments({ name, reserveFor, reason });
+    checkOptions(options, CLAIM_OPTIONS);
+    const request = { name, reserveFor: duration(reserveFor), reason };
+    return answered(options, async (waiting) => claim(this.streams, this.locks, request, waiting));
+  }
+
+  /** The claim with this id, to extend, check or release it. It makes no call. */
+  claimById(claimId: string): Claim {
+    checkArguments({ claimId });
+    return new Claim(this.locks, claimId);
   }
 
   /**

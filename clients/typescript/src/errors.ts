@@ -299,6 +299,22 @@ export class ClocksDisagreeError extends SidekeeperError {
   override readonly reason = "CLOCKS_DISAGREE";
 }
 
+export class ClaimNotFoundError extends SidekeeperError {
+  override readonly reason = "CLAIM_NOT_FOUND";
+}
+
+export class ClaimEndedError extends SidekeeperError {
+  override readonly reason = "CLAIM_ENDED";
+}
+
+export class ClaimLimitError extends SidekeeperError {
+  override readonly reason = "CLAIM_LIMIT";
+}
+
+export class NoProcessError extends SidekeeperError {
+  override readonly reason = "NO_PROCESS";
+}
+
 export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
@@ -389,6 +405,10 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["RECORD_MALFORMED", RecordMalformedError],
   ["SCHEDULE_NOT_FOUND", ScheduleNotFoundError],
   ["CLOCKS_DISAGREE", ClocksDisagreeError],
+  ["CLAIM_NOT_FOUND", ClaimNotFoundError],
+  ["CLAIM_ENDED", ClaimEndedError],
+  ["CLAIM_LIMIT", ClaimLimitError],
+  ["NO_PROCESS", NoProcessError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],

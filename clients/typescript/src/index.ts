@@ -37,6 +37,7 @@ export { type JoinOptions, Membership } from "./membership.js";
 export { Attempt, type OnceOptions, type Outcome } from "./once.js";
 export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
 export { Tick, type WorkOptions } from "./schedule.js";
+export { Claim, type ClaimOptions } from "./standing.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";
 export { pick } from "./types.js";
@@ -54,6 +55,7 @@ export type {
   Numbers,
   OnConflict,
   Queued,
+  Reservation,
   Revocation,
   SequenceState,
 } from "./types.js";

@@ -305,7 +305,7 @@ export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>
     streams,
     open: (request) => single(start(stub.acquire, { ...request, keepalive: KEEPALIVES })),
     granted: "granted",
-    giveUp: async (holdId) => call(stub.release, { holdId }, GIVE_UP_TIMEOUT),
+    giveUp: async (holdId) => call(stub.release, { holdId, claimId: "" }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {
       const answers: [string, Answer][] = [];
       for (let first = 0; first < ids.length; first += MAX_HOLDS_PER_CHECK) {
@@ -320,7 +320,7 @@ export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>
 /** Asks about each hold alone if one of them is unknown: the sidecar does not say which. */
 async function checkSome(stub: Stub<typeof LockServiceService>, ids: string[], timeout: number): Promise<Map<string, Answer>> {
   try {
-    const { holds } = await call(stub.check, { holdIds: ids }, timeout);
+    const { holds } = await call(stub.check, { holdIds: ids, claimIds: [] }, timeout);
     return new Map(holds.map((hold) => [hold.holdId, answerFrom(hold)]));
   } catch (error) {
     if (!(error instanceof HoldNotFoundError)) {

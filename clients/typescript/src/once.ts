@@ -90,7 +90,7 @@ export abstract class Recorded<Request, Event extends Tagged, Granted extends st
     own: Lease | undefined,
     private readonly listeners: Pick<OnceOptions, "lease" | "onQueued" | "onSuspended" | "onResumed" | "onRevocation">,
   ) {
-    const giveUp = async (holdId: string): Promise<unknown> => call(locks.release, { holdId }, GIVE_UP_TIMEOUT);
+    const giveUp = async (holdId: string): Promise<unknown> => call(locks.release, { holdId, claimId: "" }, GIVE_UP_TIMEOUT);
     super({ ...kind, giveUp, acknowledged: true }, what, listeners.lease, own);
   }
 

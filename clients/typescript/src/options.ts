@@ -106,6 +106,7 @@ export const ASK_OPTIONS = { reason: text, grace: timespan };
 const ARGUMENTS = {
   body: callback,
   candidate: text,
+  claimId: text,
   count: whole,
   election: text,
   first: rule("a whole number", (value) => typeof value === "bigint" || Number.isSafeInteger(value)),
@@ -123,6 +124,8 @@ const ARGUMENTS = {
   outcome: oneOf({ succeeded: 0, failed: 0 }),
   precondition: rule('"missing", "exists" or { version }, with a whole number', isPrecondition),
   prefix: text,
+  reason: text,
+  reserveFor: timespan,
   semaphore: text,
   signal: (name: string, value: unknown) => value === undefined || abortSignal(name, value),
   size: whole,

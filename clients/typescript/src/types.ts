@@ -40,6 +40,13 @@ export const conflicts: Readonly<Record<OnConflict, WireOnConflict>> = {
 /** More about a caller or a member, for people: at most 1 KiB in all. */
 export type Labels = Readonly<Record<string, string>>;
 
+/** What a claim says of itself, for people. */
+export interface Reservation {
+  readonly reason: string;
+  /** By the clock of the sidecar that has granted or extended it; undefined while it waits. */
+  readonly until: Date | undefined;
+}
+
 /** A holder or waiter of a lock. */
 export interface Contender {
   readonly mode: Mode;
@@ -52,6 +59,8 @@ export interface Contender {
   readonly age: number;
   /** Whether it was made by another client of the ensemble, not by Sidekeeper. */
   readonly foreign: boolean;
+  /** Of a claim, which has no process; undefined of others. */
+  readonly claim: Reservation | undefined;
 }
 
 /** The caller's place in the queue of a lock. */
@@ -183,6 +192,7 @@ export function contenderFrom(wire: WireContender): Contender {
     fencingToken: wire.token,
     age: seconds(wire.age),
     foreign: wire.foreign,
+    claim: wire.claim,
   };
 }
 

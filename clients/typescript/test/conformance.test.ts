@@ -13,6 +13,7 @@ import {
   type AllOptions,
   Attempt,
   BarrierEntry,
+  type Claim,
   Client,
   type ConfigEvent,
   type Leader,
@@ -148,6 +149,7 @@ type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Att
 class Stage {
   private readonly clients = new Map<string, Client>();
   private readonly things = new Map<string, Thing>();
+  private readonly claims = new Map<string, Claim>();
   private readonly pending = new Map<string, Pending>();
   private readonly jobs = new Map<string, Job>();
   private readonly watches = new Map<string, Watch>();
@@ -232,6 +234,12 @@ class Stage {
   private thing(name: string | undefined): Thing {
     const found = this.things.get(name ?? "");
     assert.ok(found, `there is no ${name}`);
+    return found;
+  }
+
+  private claim(name: string | undefined): Claim {
+    const found = this.claims.get(name ?? "");
+    assert.ok(found, `there is no claim ${name}`);
     return found;
   }
 
@@ -433,6 +441,21 @@ class Stage {
         const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }), owner: owner ?? "" };
         return client.work(step.schedule ?? "", { ...given, signal, onQueued });
       }),
+    claim: async (step) => {
+      const known = step.of === undefined ? {} : { claimId: this.claim(step.of).id };
+      const options = { ...known, ...waiting(step), owner: step.owner ?? "" };
+      const asked = this.client(step).claim(step.lock ?? "", Number(step.for), "a test", options);
+      const claim = await this.attempt(step, asked);
+      if (claim !== undefined) {
+        this.claims.set(step.as ?? "", claim);
+      }
+    },
+    extend: async (step) => {
+      await this.attempt(step, this.claim(step.of).extend(Number(step.for)));
+    },
+    "end claim": async (step) => {
+      await this.attempt(step, this.claim(step.of).release());
+    },
     resign: async (step) => {
       await this.attempt(step, this.leadership(step.of).resign());
     },
@@ -712,6 +735,15 @@ class Stage {
       });
     },
     "larger token": (step) => assert.ok(this.token(step, step.of) > this.token(step, step.than)),
+    "same token": (step) => {
+      const [one, other] = [this.claim(step.of).fencingToken, this.claim(step.than).fencingToken];
+      assert.ok(one === other && one > 0n, `${one} and ${other}`);
+    },
+    claimed: async (step) => {
+      const counts = await this.claim(step.of).check();
+      const left = (Number(this.claim(step.of).until) - Date.now()) / 1000;
+      assert.ok(counts > 0 && counts <= 58 && Math.abs(left - Number(step.for)) < 30, `${counts} and ${left}`);
+    },
     holders: async (step) => {
       const { holders } = await this.client(step).getLock(step.lock ?? "");
       assert.deepEqual(

@@ -471,5 +471,29 @@ export enum Reason {
    * What to do: set the clocks of the machine and of all servers of the ensemble, and keep them so with NTP.
    */
   CLOCKS_DISAGREE = 91,
+  /**
+   * CLAIM_NOT_FOUND - NOT_FOUND: there is no claim with this id, or it has ended more than a day ago, or it waits and cannot be extended.
+   *
+   * What to do: check the id; Claim makes the claim.
+   */
+  CLAIM_NOT_FOUND = 92,
+  /**
+   * CLAIM_ENDED - FAILED_PRECONDITION: the claim has ended: it was released or broken, or its time was over.
+   *
+   * What to do: stop what the lock protects, and claim it anew with another id.
+   */
+  CLAIM_ENDED = 93,
+  /**
+   * CLAIM_LIMIT - RESOURCE_EXHAUSTED: the lock has as many claims as it may have, or the ensemble has. Those that ended within a day count for the ensemble.
+   *
+   * What to do: look with LockService.Get at who claims the lock, and release what is not needed.
+   */
+  CLAIM_LIMIT = 94,
+  /**
+   * NO_PROCESS - FAILED_PRECONDITION: a claim holds the lock, and no other caller. A claim has no process that could be asked.
+   *
+   * What to do: ask the person whom Get shows, or have an operator end the claim with Break.
+   */
+  NO_PROCESS = 95,
   UNRECOGNIZED = -1,
 }

@@ -7,6 +7,7 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { Timestamp } from "../../../google/protobuf/timestamp.js";
 
 export const protobufPackage = "sidekeeper.hold.v1";
 
@@ -86,12 +87,24 @@ export interface Contender {
     | Duration
     | undefined;
   /** For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock. */
-  permits?: number | undefined;
+  permits?:
+    | number
+    | undefined;
+  /** For locks only. Set if it is a claim, which has no process. */
+  claim: Reservation | undefined;
 }
 
 export interface Contender_MetadataEntry {
   key: string;
   value: string;
+}
+
+/** Reservation is what a claim says of itself, for people. LockService.Check tells its caller how it stands. */
+export interface Reservation {
+  /** As given to Claim; empty if another client of the ensemble has overwritten it. */
+  reason: string;
+  /** Until when it is reserved, by the clock of the sidecar that has granted or extended it. Omitted while it waits. */
+  until: Date | undefined;
 }
 
 /** Queued says how many are ahead of a caller that waits. */
@@ -308,6 +321,7 @@ function createBaseContender(): Contender {
     identity: "",
     lockDelay: undefined,
     permits: undefined,
+    claim: undefined,
   };
 }
 
@@ -345,6 +359,9 @@ export const Contender: MessageFns<Contender> = {
     }
     if (message.permits !== undefined) {
       writer.uint32(80).int32(message.permits);
+    }
+    if (message.claim !== undefined) {
+      Reservation.encode(message.claim, writer.uint32(90).fork()).join();
     }
     return writer;
   },
@@ -445,6 +462,14 @@ export const Contender: MessageFns<Contender> = {
             message.permits = reader.int32();
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.claim = Reservation.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -482,6 +507,9 @@ export const Contender: MessageFns<Contender> = {
       ? Duration.fromPartial(object.lockDelay)
       : undefined;
     message.permits = object.permits ?? undefined;
+    message.claim = (object.claim !== undefined && object.claim !== null)
+      ? Reservation.fromPartial(object.claim)
+      : undefined;
     return message;
   },
 };
@@ -549,6 +577,73 @@ export const Contender_MetadataEntry: MessageFns<Contender_MetadataEntry> = {
     const message = createBaseContender_MetadataEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseReservation(): Reservation {
+  return { reason: "", until: undefined };
+}
+
+export const Reservation: MessageFns<Reservation> = {
+  encode(message: Reservation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.reason !== "") {
+      writer.uint32(10).string(message.reason);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(toTimestamp(message.until), writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Reservation {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReservation();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.until = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Reservation>, I>>(base?: I): Reservation {
+    return Reservation.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Reservation>, I>>(object: I): Reservation {
+    const message = createBaseReservation();
+    message.reason = object.reason ?? "";
+    message.until = object.until ?? undefined;
     return message;
   },
 };
@@ -913,6 +1008,18 @@ export type DeepPartial<T> = T extends bigint ? string | number | bigint
 type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
+
+function toTimestamp(date: Date): Timestamp {
+  const seconds = BigInt(Math.trunc(date.getTime() / 1_000));
+  const nanos = (date.getTime() % 1_000) * 1_000_000;
+  return { seconds, nanos };
+}
+
+function fromTimestamp(t: Timestamp): Date {
+  let millis = (globalThis.Number(t.seconds.toString()) || 0) * 1_000;
+  millis += (t.nanos || 0) / 1_000_000;
+  return new globalThis.Date(millis);
+}
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

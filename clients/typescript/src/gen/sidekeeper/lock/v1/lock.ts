@@ -8,6 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { Timestamp } from "../../../google/protobuf/timestamp.js";
 import { Contender, Keepalive, Mode, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.lock.v1";
@@ -204,14 +205,18 @@ export interface GrantedLock {
 
 /** CheckRequest names the holds to check. */
 export interface CheckRequest {
-  /** Required. 1 to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case. */
+  /** Up to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case. Required without claim_ids. */
   holdIds: string[];
+  /** Up to 16 ids of claims, as given to Claim. */
+  claimIds: string[];
 }
 
 /** CheckResponse says how long each hold is valid. */
 export interface CheckResponse {
-  /** Always set. One for each id, in the order of the request. */
+  /** One for each of hold_ids, in the order of the request. */
   holds: CheckedHold[];
+  /** One for each of claim_ids, in the order of the request. */
+  claims: CheckedClaim[];
 }
 
 /** CheckedHold is the answer for one hold. */
@@ -231,10 +236,83 @@ export interface CheckedHold {
   reason: string;
 }
 
-/** ReleaseRequest names the hold to release. */
+/** ReleaseRequest names the hold or the claim to release. */
 export interface ReleaseRequest {
-  /** Required. From `granted`: 32 hexadecimal digits in lower case. */
+  /** From `granted`: 32 hexadecimal digits in lower case. Required without claim_id. */
   holdId: string;
+  /** The id of a claim, as given to Claim. */
+  claimId: string;
+}
+
+/** CheckedClaim is the answer for one claim. */
+export interface CheckedClaim {
+  /** As granted; 0 of a claim that waits, and of one that has ended. */
+  fencingToken: bigint;
+  /** The claim's end, by the ensemble's clock. Omitted of a claim that waits, and of one that has ended. */
+  until:
+    | Date
+    | undefined;
+  /** For so long the claim counts: at most 58 seconds after the request was sent. 0 if another client has overwritten its place, until Extend. */
+  validFor:
+    | Duration
+    | undefined;
+  /** Why the claim is not held: CLAIM_NOT_FOUND or CLAIM_ENDED. Empty while it is held or waits. */
+  reason: string;
+}
+
+/** ClaimRequest says which lock, for whom and for how long. */
+export interface ClaimRequest {
+  /** Required. The lock's name. */
+  name: string;
+  /** Required. 32 hexadecimal digits in lower case, 128 random bits. It is a secret, which owns the claim. */
+  claimId: string;
+  /** Optional. Omitted, exclusive. */
+  mode: Mode;
+  /** Required. For how long from the grant on: 1 minute to 30 days. */
+  reserveFor:
+    | Duration
+    | undefined;
+  /** Optional. How long to wait for the grant: 0 tries once, omitted waits indefinitely. At most 10 years. */
+  waitTimeout:
+    | Duration
+    | undefined;
+  /** Optional. Who the holder is, for people: at most 128 bytes of UTF-8 without control characters. */
+  owner: string;
+  /** Optional. More about the holder, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. */
+  metadata: { [key: string]: string };
+  /** Required. Why the lock is claimed, for people: at most 256 bytes of UTF-8 without control characters. Views and the audit log show it. */
+  reason: string;
+}
+
+export interface ClaimRequest_MetadataEntry {
+  key: string;
+  value: string;
+}
+
+/** ClaimResponse says that the lock is the claim's. */
+export interface ClaimResponse {
+  /** Always set. As in Granted. */
+  fencingToken: bigint;
+  /** Always set. The claim's end, by the ensemble's clock. Check tells for how long the claim counts. */
+  until: Date | undefined;
+}
+
+/** ExtendRequest says for how much longer. */
+export interface ExtendRequest {
+  /** Required. As given to Claim. */
+  claimId: string;
+  /** Required. From now on: 1 minute to 30 days. */
+  reserveFor: Duration | undefined;
+}
+
+/** ExtendResponse says until when. */
+export interface ExtendResponse {
+  /** Always set. The claim's end now, by the ensemble's clock. */
+  until:
+    | Date
+    | undefined;
+  /** Always set. For so long the claim counts: at most 58 seconds after the request was sent. */
+  validFor: Duration | undefined;
 }
 
 /** ReleaseResponse says that the place is gone. */
@@ -1598,13 +1676,16 @@ export const GrantedLock: MessageFns<GrantedLock> = {
 };
 
 function createBaseCheckRequest(): CheckRequest {
-  return { holdIds: [] };
+  return { holdIds: [], claimIds: [] };
 }
 
 export const CheckRequest: MessageFns<CheckRequest> = {
   encode(message: CheckRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.holdIds) {
       writer.uint32(10).string(v!);
+    }
+    for (const v of message.claimIds) {
+      writer.uint32(18).string(v!);
     }
     return writer;
   },
@@ -1630,6 +1711,14 @@ export const CheckRequest: MessageFns<CheckRequest> = {
             message.holdIds.push(reader.string());
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.claimIds.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1648,18 +1737,22 @@ export const CheckRequest: MessageFns<CheckRequest> = {
   fromPartial<I extends Exact<DeepPartial<CheckRequest>, I>>(object: I): CheckRequest {
     const message = createBaseCheckRequest();
     message.holdIds = object.holdIds?.map((e) => e) || [];
+    message.claimIds = object.claimIds?.map((e) => e) || [];
     return message;
   },
 };
 
 function createBaseCheckResponse(): CheckResponse {
-  return { holds: [] };
+  return { holds: [], claims: [] };
 }
 
 export const CheckResponse: MessageFns<CheckResponse> = {
   encode(message: CheckResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.holds) {
       CheckedHold.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.claims) {
+      CheckedClaim.encode(v!, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -1685,6 +1778,14 @@ export const CheckResponse: MessageFns<CheckResponse> = {
             message.holds.push(CheckedHold.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.claims.push(CheckedClaim.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1703,6 +1804,7 @@ export const CheckResponse: MessageFns<CheckResponse> = {
   fromPartial<I extends Exact<DeepPartial<CheckResponse>, I>>(object: I): CheckResponse {
     const message = createBaseCheckResponse();
     message.holds = object.holds?.map((e) => CheckedHold.fromPartial(e)) || [];
+    message.claims = object.claims?.map((e) => CheckedClaim.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1806,13 +1908,16 @@ export const CheckedHold: MessageFns<CheckedHold> = {
 };
 
 function createBaseReleaseRequest(): ReleaseRequest {
-  return { holdId: "" };
+  return { holdId: "", claimId: "" };
 }
 
 export const ReleaseRequest: MessageFns<ReleaseRequest> = {
   encode(message: ReleaseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.holdId !== "") {
       writer.uint32(10).string(message.holdId);
+    }
+    if (message.claimId !== "") {
+      writer.uint32(18).string(message.claimId);
     }
     return writer;
   },
@@ -1838,6 +1943,14 @@ export const ReleaseRequest: MessageFns<ReleaseRequest> = {
             message.holdId = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.claimId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1856,6 +1969,545 @@ export const ReleaseRequest: MessageFns<ReleaseRequest> = {
   fromPartial<I extends Exact<DeepPartial<ReleaseRequest>, I>>(object: I): ReleaseRequest {
     const message = createBaseReleaseRequest();
     message.holdId = object.holdId ?? "";
+    message.claimId = object.claimId ?? "";
+    return message;
+  },
+};
+
+function createBaseCheckedClaim(): CheckedClaim {
+  return { fencingToken: 0n, until: undefined, validFor: undefined, reason: "" };
+}
+
+export const CheckedClaim: MessageFns<CheckedClaim> = {
+  encode(message: CheckedClaim, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(8).int64(message.fencingToken);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(toTimestamp(message.until), writer.uint32(18).fork()).join();
+    }
+    if (message.validFor !== undefined) {
+      Duration.encode(message.validFor, writer.uint32(26).fork()).join();
+    }
+    if (message.reason !== "") {
+      writer.uint32(34).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckedClaim {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheckedClaim();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.until = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.validFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CheckedClaim>, I>>(base?: I): CheckedClaim {
+    return CheckedClaim.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CheckedClaim>, I>>(object: I): CheckedClaim {
+    const message = createBaseCheckedClaim();
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.until = object.until ?? undefined;
+    message.validFor = (object.validFor !== undefined && object.validFor !== null)
+      ? Duration.fromPartial(object.validFor)
+      : undefined;
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseClaimRequest(): ClaimRequest {
+  return {
+    name: "",
+    claimId: "",
+    mode: 0,
+    reserveFor: undefined,
+    waitTimeout: undefined,
+    owner: "",
+    metadata: {},
+    reason: "",
+  };
+}
+
+export const ClaimRequest: MessageFns<ClaimRequest> = {
+  encode(message: ClaimRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.claimId !== "") {
+      writer.uint32(18).string(message.claimId);
+    }
+    if (message.mode !== 0) {
+      writer.uint32(24).int32(message.mode);
+    }
+    if (message.reserveFor !== undefined) {
+      Duration.encode(message.reserveFor, writer.uint32(34).fork()).join();
+    }
+    if (message.waitTimeout !== undefined) {
+      Duration.encode(message.waitTimeout, writer.uint32(42).fork()).join();
+    }
+    if (message.owner !== "") {
+      writer.uint32(50).string(message.owner);
+    }
+    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
+      ClaimRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(58).fork()).join();
+    });
+    if (message.reason !== "") {
+      writer.uint32(66).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClaimRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaimRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.claimId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.mode = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reserveFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.waitTimeout = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.owner = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            const entry7 = ClaimRequest_MetadataEntry.decode(reader, reader.uint32());
+            if (entry7.value !== undefined) {
+              message.metadata[entry7.key] = entry7.value;
+            }
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ClaimRequest>, I>>(base?: I): ClaimRequest {
+    return ClaimRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClaimRequest>, I>>(object: I): ClaimRequest {
+    const message = createBaseClaimRequest();
+    message.name = object.name ?? "";
+    message.claimId = object.claimId ?? "";
+    message.mode = object.mode ?? 0;
+    message.reserveFor = (object.reserveFor !== undefined && object.reserveFor !== null)
+      ? Duration.fromPartial(object.reserveFor)
+      : undefined;
+    message.waitTimeout = (object.waitTimeout !== undefined && object.waitTimeout !== null)
+      ? Duration.fromPartial(object.waitTimeout)
+      : undefined;
+    message.owner = object.owner ?? "";
+    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseClaimRequest_MetadataEntry(): ClaimRequest_MetadataEntry {
+  return { key: "", value: "" };
+}
+
+export const ClaimRequest_MetadataEntry: MessageFns<ClaimRequest_MetadataEntry> = {
+  encode(message: ClaimRequest_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClaimRequest_MetadataEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaimRequest_MetadataEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ClaimRequest_MetadataEntry>, I>>(base?: I): ClaimRequest_MetadataEntry {
+    return ClaimRequest_MetadataEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClaimRequest_MetadataEntry>, I>>(object: I): ClaimRequest_MetadataEntry {
+    const message = createBaseClaimRequest_MetadataEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseClaimResponse(): ClaimResponse {
+  return { fencingToken: 0n, until: undefined };
+}
+
+export const ClaimResponse: MessageFns<ClaimResponse> = {
+  encode(message: ClaimResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(8).int64(message.fencingToken);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(toTimestamp(message.until), writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClaimResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaimResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.until = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ClaimResponse>, I>>(base?: I): ClaimResponse {
+    return ClaimResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClaimResponse>, I>>(object: I): ClaimResponse {
+    const message = createBaseClaimResponse();
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.until = object.until ?? undefined;
+    return message;
+  },
+};
+
+function createBaseExtendRequest(): ExtendRequest {
+  return { claimId: "", reserveFor: undefined };
+}
+
+export const ExtendRequest: MessageFns<ExtendRequest> = {
+  encode(message: ExtendRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.claimId !== "") {
+      writer.uint32(10).string(message.claimId);
+    }
+    if (message.reserveFor !== undefined) {
+      Duration.encode(message.reserveFor, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.claimId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.reserveFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ExtendRequest>, I>>(base?: I): ExtendRequest {
+    return ExtendRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendRequest>, I>>(object: I): ExtendRequest {
+    const message = createBaseExtendRequest();
+    message.claimId = object.claimId ?? "";
+    message.reserveFor = (object.reserveFor !== undefined && object.reserveFor !== null)
+      ? Duration.fromPartial(object.reserveFor)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseExtendResponse(): ExtendResponse {
+  return { until: undefined, validFor: undefined };
+}
+
+export const ExtendResponse: MessageFns<ExtendResponse> = {
+  encode(message: ExtendResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.until !== undefined) {
+      Timestamp.encode(toTimestamp(message.until), writer.uint32(10).fork()).join();
+    }
+    if (message.validFor !== undefined) {
+      Duration.encode(message.validFor, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.until = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.validFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ExtendResponse>, I>>(base?: I): ExtendResponse {
+    return ExtendResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendResponse>, I>>(object: I): ExtendResponse {
+    const message = createBaseExtendResponse();
+    message.until = object.until ?? undefined;
+    message.validFor = (object.validFor !== undefined && object.validFor !== null)
+      ? Duration.fromPartial(object.validFor)
+      : undefined;
     return message;
   },
 };
@@ -3523,9 +4175,13 @@ export const LockServiceService = {
    * before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
    * `valid_for` is 0 and the reason is set. Idempotent.
    *
+   * For each claim, it returns when the claim ends. `valid_for` is for how long it counts: at most 58 seconds, from when the request was sent. A
+   * Break ends it sooner only with a `force_after` below a minute. Each claim takes several requests to the ensemble.
+   *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
    *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
    */
   check: {
     path: "/sidekeeper.lock.v1.LockService/Check" as const,
@@ -3545,10 +4201,15 @@ export const LockServiceService = {
    * connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
    * as you have stopped what the lock protects.
    *
+   * Release ends a claim that is held, and one that waits. A second Release of one that was held is OK for a day.
+   *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
    *   this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
+   *   NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
    */
   release: {
     path: "/sidekeeper.lock.v1.LockService/Release" as const,
@@ -3560,12 +4221,70 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): ReleaseResponse => ReleaseResponse.decode(value),
   },
   /**
+   * Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
+   * its turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it,
+   * Release ends it or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do
+   * other clients of the ensemble.
+   *
+   * A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which
+   * removes it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of
+   * Check lasts.
+   *
+   * Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was
+   * granted answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before
+   * the grant, the claim keeps its place for 30 seconds, for a caller that asks again. But the grant may be under way: release the claim
+   * after a call without an answer.
+   *
+   *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id has ended, or was released while it waited. A new claim takes a new id.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (LOCK_BROKEN): an operator has ended the wait.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+   *   RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
+   *   RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+   */
+  claim: {
+    path: "/sidekeeper.lock.v1.LockService/Claim" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ClaimRequest): Buffer => Buffer.from(ClaimRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ClaimRequest => ClaimRequest.decode(value),
+    responseSerialize: (value: ClaimResponse): Buffer => Buffer.from(ClaimResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ClaimResponse => ClaimResponse.decode(value),
+  },
+  /**
+   * Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
+   *
+   *   NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
+   *   ABORTED (LOCK_BROKEN): an operator ends the claim.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+   */
+  extend: {
+    path: "/sidekeeper.lock.v1.LockService/Extend" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExtendRequest): Buffer => Buffer.from(ExtendRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExtendRequest => ExtendRequest.decode(value),
+    responseSerialize: (value: ExtendResponse): Buffer => Buffer.from(ExtendResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ExtendResponse => ExtendResponse.decode(value),
+  },
+  /**
    * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
    * Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
    * asked in the form that Curator understands and are never forced. Idempotent: asking again changes reason and requester, but does not
    * extend a running grace period.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
+   *   FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock, and no other caller. There is no process to ask.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -3746,9 +4465,13 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
    * `valid_for` is 0 and the reason is set. Idempotent.
    *
+   * For each claim, it returns when the claim ends. `valid_for` is for how long it counts: at most 58 seconds, from when the request was sent. A
+   * Break ends it sooner only with a `force_after` below a minute. Each claim takes several requests to the ensemble.
+   *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
    *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
    */
   check: handleUnaryCall<CheckRequest, CheckResponse>;
   /**
@@ -3760,12 +4483,58 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * connection over which Check was called is closed. So send Release when a stream with which you hold a lock ends with ABORTED, as soon
    * as you have stopped what the lock protects.
    *
+   * Release ends a claim that is held, and one that waits. A second Release of one that was held is OK for a day.
+   *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
    *   this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
+   *   NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
    */
   release: handleUnaryCall<ReleaseRequest, ReleaseResponse>;
+  /**
+   * Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
+   * its turn, and returns when the claim is granted. The lock is the claim's from then on, for `reserve_for`, until Extend prolongs it,
+   * Release ends it or an operator breaks it. No stream has to stay open. Other callers wait for a claim as for any holder, and so do
+   * other clients of the ensemble.
+   *
+   * A claim ends by wall clocks, unlike all else. Two clocks must be 5 seconds past its end: the ensemble's and that of the sidecar which
+   * removes it. If both are wrong, it ends early. So what must not be done twice is done with the fencing token, or while `valid_for` of
+   * Check lasts.
+   *
+   * Idempotent: the caller chooses the id. Ask again with the same id, through any sidecar, after a reply was lost; a claim that was
+   * granted answers at once. The id is a secret, which owns the claim: the sidecar stores and logs it nowhere. If the call ends before
+   * the grant, the claim keeps its place for 30 seconds, for a caller that asks again. But the grant may be under way: release the claim
+   * after a call without an answer.
+   *
+   *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout; the claim is withdrawn, and its id may be used again.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds the lock; the claim is withdrawn.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim with this id has ended, or was released while it waited. A new claim takes a new id.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (LOCK_BROKEN): an operator has ended the wait.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+   *   RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
+   *   RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+   */
+  claim: handleUnaryCall<ClaimRequest, ClaimResponse>;
+  /**
+   * Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
+   *
+   *   NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
+   *   FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
+   *   ABORTED (LOCK_BROKEN): an operator ends the claim.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+   */
+  extend: handleUnaryCall<ExtendRequest, ExtendResponse>;
   /**
    * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the holds of
    * Sidekeeper callers end with LOCK_REVOKED when it expires. Revoke is then an operator method. Holders that are not Sidekeeper's are
@@ -3773,6 +4542,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * extend a running grace period.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
+   *   FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock, and no other caller. There is no process to ask.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -3851,6 +4621,18 @@ export type DeepPartial<T> = T extends bigint ? string | number | bigint
 type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
+
+function toTimestamp(date: Date): Timestamp {
+  const seconds = BigInt(Math.trunc(date.getTime() / 1_000));
+  const nanos = (date.getTime() % 1_000) * 1_000_000;
+  return { seconds, nanos };
+}
+
+function fromTimestamp(t: Timestamp): Date {
+  let millis = (globalThis.Number(t.seconds.toString()) || 0) * 1_000;
+  millis += (t.nanos || 0) / 1_000_000;
+  return new globalThis.Date(millis);
+}
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
