@@ -33,6 +33,7 @@ import io.sidekeeper.lock.v1.AcquireAllRequest;
 import io.sidekeeper.lock.v1.AcquireAllResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
+import io.sidekeeper.lock.v1.ClaimRequest;
 import io.sidekeeper.lock.v1.GetRequest;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.RevokeRequest;
@@ -48,8 +49,10 @@ import io.sidekeeper.schedule.v1.WorkResponse;
 import io.sidekeeper.semaphore.v1.CreateRequest;
 import io.sidekeeper.semaphore.v1.ResizeRequest;
 import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
+import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -313,6 +316,74 @@ public final class Client implements AutoCloseable {
    */
   public CompletableFuture<Locks> acquireAllAsync(List<WantedLock> locks, LocksOptions options) {
     return core.workers.hand(Locks.acquire(several, leases, locks, options), Locks::giveUp);
+  }
+
+  /**
+   * Waits for its turn, and holds the lock without a process. Closing the client does not end the
+   * claim. With the id of an earlier call, the same claim answers again. While the sidecar or the
+   * ensemble is away, it asks again, for as long as the options say. Without an answer, it releases
+   * a claim whose id it has made, as well as can be.
+   *
+   * @param name of the lock
+   * @param reserveFor how long the claim stands unless it is extended: 1 minute to 30 days
+   * @param reason why, for people
+   * @param options how to claim it
+   * @return the claim
+   * @throws InterruptedException if the thread is interrupted
+   * @throws LockHeldException if it was tried once and another caller holds the lock
+   * @throws WaitTimeoutException if it was not granted in time
+   * @throws SidekeeperException with the reason CLAIM_ENDED if the claim with this id has ended, or
+   *     CLAIM_LIMIT if there are too many; if the sidecar refuses it, or it or the ensemble is away
+   */
+  public LockClaim claim(String name, Duration reserveFor, String reason, ClaimOptions options)
+      throws InterruptedException {
+    boolean ours = given("options", options).claimId() == null;
+    return Waiting.await(asked(name, reserveFor, reason, options), claim -> claim.withdraw(ours));
+  }
+
+  /**
+   * Does the same as {@link #claim}, without a wait.
+   *
+   * @param name of the lock
+   * @param reserveFor how long the claim stands unless it is extended
+   * @param reason why, for people
+   * @param options how to claim it
+   * @return the claim, or what claim throws; cancel it to stop waiting
+   */
+  public CompletableFuture<LockClaim> claimAsync(
+      String name, Duration reserveFor, String reason, ClaimOptions options) {
+    boolean ours = given("options", options).claimId() == null;
+    return core.workers.hand(
+        asked(name, reserveFor, reason, options), claim -> claim.withdraw(ours));
+  }
+
+  private CompletableFuture<LockClaim> asked(
+      String name, Duration reserveFor, String reason, ClaimOptions options) {
+    Rules.time("reserveFor", given("reserveFor", reserveFor));
+    @Nullable String known = options.claimId();
+    byte[] bits = new byte[16];
+    new SecureRandom().nextBytes(bits);
+    ClaimRequest request =
+        ClaimRequest.newBuilder()
+            .setName(given("name", name))
+            .setClaimId(known == null ? HexFormat.of().formatHex(bits) : known)
+            .setMode(Wire.mode(options.mode()))
+            .setReserveFor(Wire.duration(reserveFor))
+            .setOwner(options.owner())
+            .putAllMetadata(options.metadata())
+            .setReason(given("reason", reason))
+            .build();
+    return LockClaim.ask(core, request, options.waitTimeout(), known == null);
+  }
+
+  /**
+   * Gives the claim with an id, to extend, check or release it. It makes no call.
+   *
+   * @param claimId as given to {@link #claim}
+   * @return the claim
+   */
+  public LockClaim claimById(String claimId) {
+    return new LockClaim(core, claimId, "");
   }
 
   /**

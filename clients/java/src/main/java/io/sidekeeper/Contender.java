@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import java.time.Duration;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Somebody who holds or waits for a lock.
@@ -15,6 +16,7 @@ import java.util.Map;
  * @param revocationRequested whether somebody has asked it to let go
  * @param identity its caller's, as the sidecar that made it verified it; empty where callers are
  *     not told apart
+ * @param claim of a claim, which has no process; empty of others
  */
 public record Contender(
     Mode mode,
@@ -24,4 +26,5 @@ public record Contender(
     Duration age,
     boolean foreign,
     boolean revocationRequested,
-    String identity) {}
+    String identity,
+    Optional<Reservation> claim) {}

@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
+import com.google.protobuf.Timestamp;
 import com.google.rpc.BadRequest;
 import com.google.rpc.Code;
 import com.google.rpc.ErrorInfo;
@@ -12,6 +13,7 @@ import io.sidekeeper.config.v1.Change;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.RevocationRequested;
 import io.sidekeeper.lease.v1.Ended;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -113,7 +115,18 @@ final class Wire {
         duration(wire.getAge()),
         wire.getForeign(),
         wire.getRevocationRequested(),
-        wire.getIdentity());
+        wire.getIdentity(),
+        wire.hasClaim() ? Optional.of(reservation(wire.getClaim())) : Optional.empty());
+  }
+
+  private static Reservation reservation(io.sidekeeper.hold.v1.Reservation wire) {
+    Optional<Instant> until =
+        wire.hasUntil() ? Optional.of(instant(wire.getUntil())) : Optional.empty();
+    return new Reservation(wire.getReason(), until);
+  }
+
+  static Instant instant(Timestamp wire) {
+    return Instant.ofEpochSecond(wire.getSeconds(), wire.getNanos());
   }
 
   static List<Contender> contenders(List<io.sidekeeper.hold.v1.Contender> wire) {

@@ -140,6 +140,24 @@ final class Deeds {
       case "put schedule" -> stage.sidecar.schedules.put(step.text("schedule"));
       case "run schedule" -> stage.sidecar.schedules.run(step.text("schedule"), step.text("run"));
       case "work" -> work(step);
+      default -> playClaims(step);
+    }
+  }
+
+  private void playClaims(Step step) throws Exception {
+    switch (step.text("do")) {
+      case "claim" -> {
+        ClaimOptions options =
+            new ClaimOptions().owner(step.text("owner", "")).waitTimeout(step.time("wait"));
+        ClaimOptions chosen =
+            step.has("of") ? options.claimId(stage.thing(step, LockClaim.class).id()) : options;
+        Client client = stage.client(step);
+        String lock = step.text("lock");
+        stage.attempt(step, () -> client.claim(lock, step.time("for"), "a test", chosen));
+      }
+      case "extend" ->
+          give(step, () -> stage.thing(step, LockClaim.class).extend(step.time("for")));
+      case "end claim" -> give(step, () -> stage.thing(step, LockClaim.class).release());
       default -> throw new AssertionError("nobody knows how to do " + step);
     }
   }

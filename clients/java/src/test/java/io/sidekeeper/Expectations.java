@@ -108,6 +108,20 @@ final class Expectations {
       }
       case "history" ->
           assertEquals(step.get("are"), stage.sidecar.schedules.history(step.text("schedule")));
+      case "same token" -> {
+        long token = stage.thing(step, LockClaim.class).fencingToken();
+        assertEquals(((LockClaim) stage.things.get(step.text("than"))).fencingToken(), token);
+        assertTrue(token > 0, step::toString);
+      }
+      case "claimed" -> {
+        LockClaim claim = stage.thing(step, LockClaim.class);
+        long counts = claim.check().toMillis();
+        assertTrue(counts > 0 && counts <= 58_000, step::toString);
+        Duration left = Duration.between(Instant.now(), claim.until().orElseThrow());
+        assertTrue(
+            left.minus(step.time("for")).abs().compareTo(Duration.ofSeconds(30)) < 0,
+            step::toString);
+      }
       case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
       case "waiting" -> stage.until(step, () -> isWaiting(step));
       case "round" -> {

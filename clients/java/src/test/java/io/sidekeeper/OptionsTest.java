@@ -50,6 +50,10 @@ class OptionsTest {
         missing("body", () -> CLIENT.withLocksAsync(List.of(), new LocksOptions(), null)),
         missing("body", () -> CLIENT.runWhileLeader("a", lock, null)),
         missing("name", () -> CLIENT.threadLock(null)),
+        missing("reserveFor", () -> CLIENT.claim("a", null, "x", new ClaimOptions())),
+        missing("options", () -> CLIENT.claimAsync("a", Duration.ofMinutes(1), "x", null)),
+        missing("claimId", () -> CLIENT.claimById(null)),
+        missing("mode", () -> new ClaimOptions().mode(null)),
         missing("locks", () -> CLIENT.acquireAll(null, new LocksOptions())),
         missing(
             "locks[0]",

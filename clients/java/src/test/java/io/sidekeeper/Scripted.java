@@ -29,6 +29,8 @@ import io.sidekeeper.lease.v1.Opened;
 import io.sidekeeper.lease.v1.Resume;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
+import io.sidekeeper.lock.v1.ClaimRequest;
+import io.sidekeeper.lock.v1.ClaimResponse;
 import io.sidekeeper.lock.v1.Granted;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
@@ -64,8 +66,11 @@ final class Scripted implements AutoCloseable {
   /** The calls of other kinds, by name. */
   final BlockingQueue<String> calls = new LinkedBlockingQueue<>();
 
-  /** What it answers each Leave with, before it says that all have left. */
+  /** What it answers each Leave with, before it says that all have left; and each Claim. */
   final BlockingQueue<StatusException> refusals = new LinkedBlockingQueue<>();
+
+  /** For how long each Claim waits. */
+  final BlockingQueue<java.time.Duration> waits = new LinkedBlockingQueue<>();
 
   /** What it answers Release with; null if it confirms it. */
   volatile @Nullable Status unreleased;
@@ -197,8 +202,21 @@ final class Scripted implements AutoCloseable {
       }
 
       @Override
+      public void claim(ClaimRequest request, StreamObserver<ClaimResponse> told) {
+        calls.add("Claim " + request.getClaimId());
+        waits.add(Wire.duration(request.getWaitTimeout()));
+        StatusException refused = refusals.poll();
+        if (refused == null) {
+          told.onNext(ClaimResponse.newBuilder().setFencingToken(7).build());
+          told.onCompleted();
+        } else {
+          told.onError(refused);
+        }
+      }
+
+      @Override
       public void release(ReleaseRequest request, StreamObserver<ReleaseResponse> told) {
-        calls.add("Release " + request.getHoldId());
+        calls.add("Release " + request.getHoldId() + request.getClaimId());
         Status refused = unreleased;
         if (refused == null) {
           told.onNext(ReleaseResponse.getDefaultInstance());
