@@ -142,7 +142,7 @@ func (r claimRecord) end() time.Time {
 
 // encode takes the room at once that an ended claim needs, so that no quota keeps one from ending.
 func (f claimForm) encode() []byte {
-	f.Said, f.Least = wall().UTC(), f.Least.UTC()
+	f.Said, f.Least = f.Said.UTC(), f.Least.UTC()
 	data := encode(f)
 	return append(data, bytes.Repeat([]byte{' '}, max(0, claimRoom+len(f.Lock)+len(f.Place)-len(data)))...)
 }
@@ -368,6 +368,6 @@ func (c Claims) finish(ctx context.Context, store Store, of claimRecord, at stri
 }
 
 func (f claimForm) ended(clean bool) claimForm {
-	f.State, f.Clean = claimEnded, clean
+	f.State, f.Clean, f.Said = claimEnded, clean, wall()
 	return f
 }

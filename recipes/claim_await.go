@@ -115,7 +115,7 @@ func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRe
 			return err
 		}
 	}
-	form := claimForm{State: claimWaits, Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
+	form := claimForm{State: claimWaits, Said: wall(), Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
 	about := wanted.About
 	about.Timeout, about.Request, about.Reserved = claimTimeout, 0, &Reserved{Reason: wanted.Reason}
 	_, err = store.Commit(ctx, Create(c.record(wanted.ID), form.encode()), CreateNumbered(lock.Path+"/"+form.Place, about.encode()))
@@ -221,6 +221,7 @@ func (c *claiming) grant(ctx context.Context) (*ClaimState, error) {
 
 // renew says that the claim still waits. It says whether the record is another by now.
 func (c *claiming) renew(ctx context.Context) (changed bool, _ error) {
+	c.record.Said = wall()
 	nodes, err := c.store.Commit(ctx, Check(c.place.path, -1), Set(c.record.path, c.record.encode(), c.record.version))
 	if err == nil {
 		c.record.version, c.said = nodes[1].Version, time.Now()

@@ -129,7 +129,7 @@ func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.
 
 // writeAnew has a claim count from now on that was written by a clock which was ahead, or it would block its lock for as long.
 func (c Claims) writeAnew(ctx context.Context, store Store, of claimRecord, at string) error {
-	of.Least = earlier(of.Least, wall().Add(MaxClaimSpan))
+	of.Said, of.Least = wall(), earlier(of.Least, wall().Add(MaxClaimSpan))
 	_, err := store.Commit(ctx, Check(at, -1), Set(of.path, of.encode(), of.version))
 	return err
 }
