@@ -4,7 +4,7 @@ import { call, listed } from "./api.js";
 import { leaseOf, lookInto, wordsAt } from "./known.js";
 import { leases } from "./leases.js";
 import { schedules } from "./schedules.js";
-import { age, pairs, several, stamped, visible, who } from "./words.js";
+import { age, moment, pairs, several, stamped, visible, who } from "./words.js";
 
 const lock = "sidekeeper.lock.v1.LockService";
 const membership = "sidekeeper.membership.v1.MembershipService";
@@ -20,7 +20,9 @@ export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, re
 const name = { title: "name", className: "name", text: (row) => visible(row.name), sort: (row) => row.name };
 const mode = (one) => ({ MODE_READ: "read", MODE_WRITE: "write" })[one.mode] ?? "";
 const token = (one) => one.token ?? "";
-export const notes = (one) => [one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
+// claimed says until when a claim stands, and why.
+const claimed = (of) => `claimed${of.until ? ` until ${moment(of.until)}` : ""}${of.reason ? `: ${visible(of.reason)}` : ""}`;
+export const notes = (one) => [one.claim && claimed(one.claim), one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
 
 // What a page of locks does not say is asked for as it is seen.
 const views = new Map();

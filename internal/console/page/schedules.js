@@ -1,12 +1,11 @@
 // Schedules: what is planned, what became of it, and what an operator does about it.
 import { call, listed } from "./api.js";
 import { ask } from "./ask.js";
-import { seconds, time, visible, who } from "./words.js";
+import { moment, seconds, time, visible, who } from "./words.js";
 
 const schedule = "sidekeeper.schedule.v1.ScheduleService";
 
 const word = (of) => (of ?? "").replace(/^[A-Z]+_/, "").toLowerCase();
-const moment = (at) => (at ? at.replace(/\.\d+Z$/, "Z") : "–");
 
 // state is what a person should know first, as `sidekeeper schedule ls` says it.
 function state(row) {

@@ -52,4 +52,7 @@ export function since(ago) {
   return `since ${day}${clock(then)}, for ${time(ago)}`;
 }
 
+// moment is a point in time, of JSON, to the second.
+export const moment = (at) => (at ? at.replace(/\.\d+Z$/, "Z") : "–");
+
 export const clock = (then) => then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
