@@ -9,10 +9,41 @@ import (
 
 // A ClaimBook is what a sidecar remembers of claims between two looks at them: when each is to be read again. Its zero value is empty. It is for
 // one goroutine.
-type ClaimBook struct{ next map[string]time.Time }
+type ClaimBook struct{ claims map[string]bookedClaim }
 
-// readAgainAfter is for how long a claim is not read whose end is later. It may be broken meanwhile.
-const readAgainAfter = time.Hour
+type bookedClaim struct {
+	next time.Time // it is read again then
+	ends time.Time // of a claim that is held; otherwise zero
+}
+
+const (
+	// readAgainAfter is for how long a claim is not read whose end is later. It may be broken meanwhile.
+	readAgainAfter = time.Hour
+	// ClaimEndsSoon is how long before its end a claim is read at each look, to know whether it was extended.
+	ClaimEndsSoon = 10 * time.Minute
+)
+
+// Ends are the ends of the claims that are held, as they were read.
+func (b *ClaimBook) Ends() (ends []time.Time) {
+	for _, of := range b.claims {
+		if !of.ends.IsZero() {
+			ends = append(ends, of.ends)
+		}
+	}
+	return ends
+}
+
+// note notes a claim for which there is nothing to do yet, and when there may be.
+func (b *ClaimBook) note(name string, of claimRecord, tolerance time.Duration) (due time.Time) {
+	due = of.end().Add(tolerance)
+	booked := bookedClaim{next: earlier(due, wall().Add(readAgainAfter))}
+	if of.State == claimHeld {
+		booked.ends = of.end()
+		booked.next = earlier(booked.next, later(wall(), booked.ends.Add(-ClaimEndsSoon)))
+	}
+	b.claims[name] = booked
+	return due
+}
 
 // Sweep ends the claims whose time is over, and removes the records of those that ended long ago. It reads the claims that it has not read
 // for long, and those whose time may be over, and returns when the next of them is to be read; zero if there is none. One that it cannot end
@@ -22,12 +53,13 @@ func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next t
 	if err != nil {
 		return next, err
 	}
-	before := book.next
-	book.next = make(map[string]time.Time, len(names))
+	before := book.claims
+	book.claims = make(map[string]bookedClaim, len(names))
 	var due []claimRecord
 	for _, name := range names {
-		if at, known := before[name]; known && wall().Before(at) {
-			book.next[name] = at
+		if of, known := before[name]; known && wall().Before(of.next) {
+			book.claims[name] = of
+			next = soonest(next, of.next)
 			continue
 		}
 		of, isDue, err := c.look(ctx, store, c.Path+"/"+name)
@@ -40,15 +72,18 @@ func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next t
 		case isDue:
 			due = append(due, of)
 		default:
-			book.next[name] = earlier(of.end().Add(c.Tolerance), wall().Add(readAgainAfter))
-		}
-	}
-	for _, at := range book.next {
-		if next.IsZero() || at.Before(next) {
-			next = at
+			next = soonest(next, book.note(name, of, c.Tolerance))
 		}
 	}
 	return next, errors.Join(failures, c.endAll(ctx, store, due))
+}
+
+// soonest is the earlier of two times, of which the first may be none.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	return earlier(a, b)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -176,6 +176,29 @@ func meaningOfClaim(err error) error {
 	return err
 }
 
+// ClaimStates are what Services.ClaimStates tells.
+var ClaimStates = []string{claimStands, claimEnds}
+
+const (
+	claimStands = "held"
+	claimEnds   = "ends_soon" // within ten minutes
+)
+
+// ClaimStates counts the claims that are held in the ensemble, by state, as the sidecar has read them last.
+func (s *Services) ClaimStates() map[string]int {
+	counts := map[string]int{}
+	if ends := s.claimEnds.Load(); ends != nil {
+		for _, end := range *ends {
+			state := claimStands
+			if time.Until(end) < recipes.ClaimEndsSoon {
+				state = claimEnds
+			}
+			counts[state]++
+		}
+	}
+	return counts
+}
+
 // Tend ends claims whose time is over, until ctx ends. Each sidecar does so, whether or not a caller waits: behind a claim there may be
 // clients of the ensemble that are not Sidekeeper's.
 func (s *Services) Tend(ctx context.Context) {
@@ -191,6 +214,10 @@ func (s *Services) Tend(ctx context.Context) {
 		next, err := s.claims().Sweep(ctx, s.ensemble, &book)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, recipes.ErrUnreachable) {
 			s.options.Log.Warn("claims whose time is over may stand yet", zap.Error(err))
+		}
+		if err == nil {
+			ends := book.Ends()
+			s.claimEnds.Store(&ends)
 		}
 		pause = claimsEvery
 		if !next.IsZero() {

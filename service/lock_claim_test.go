@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,8 +69,10 @@ func TestALockIsHeldWithoutAProcess(t *testing.T) {
 		checked, err = s.Check(s.context(), &lockv1.CheckRequest{ClaimIds: []string{claimID}})
 		s.must(err)
 		same(t, "ten seconds before its end", checked.GetClaims()[0].GetReason(), "")
+		same(t, "claims", fmt.Sprint(s.services.ClaimStates()), "map[ends_soon:1]")
 		time.Sleep(30 * time.Second)
 		waiter.sees("granted")
+		same(t, "claims, then", fmt.Sprint(s.services.ClaimStates()), "map[]")
 		_, err = s.Release(s.context(), &lockv1.ReleaseRequest{ClaimId: claimID})
 		same(t, "release", outcome(err), "FailedPrecondition CLAIM_ENDED")
 		waiter.cancel()

@@ -13,6 +13,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -119,6 +120,7 @@ type Services struct {
 	audit    audit
 
 	schedules   scheduleBook
+	claimEnds   atomic.Pointer[[]time.Time] // of those that are held
 	lockService *lockService
 }
 

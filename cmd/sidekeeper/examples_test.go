@@ -67,6 +67,14 @@ var trials = map[string]trial{
 	"sidekeeper lock run nightly --once 2026-11-29 -- ./make-reports --all": {
 		says: `^nightly --all under \d+\n$`, then: "sidekeeper lock run nightly --once 2026-11-29 -- false",
 	},
+	`sidekeeper lock claim staging --for 2h --reason "terraform apply" --claim-file claim`: {
+		says: `^staging is claimed until 20.*, with fencing token \d+\n$`, then: "test -s claim",
+	},
+	`sidekeeper lock claim production --for 30m --reason "release 4711" --wait 10m`: {
+		says: `[0-9a-f]{32}\n$`, then: "sidekeeper lock show production", andSays: "release 4711",
+	},
+	"sidekeeper lock extend --claim-file claim --for 2h":                        {before: claimed, says: `^claimed until 20.*\n$`},
+	"sidekeeper lock release --claim-file claim":                                {before: claimed, says: "^released\n$"},
 	"sidekeeper once ls nightly":                                                {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
 	"sidekeeper once ls nightly --output json":                                  {before: done, says: `"state":"STATE_SUCCEEDED"`},
 	"sidekeeper once show nightly 2026-11-29":                                   {before: done, says: `(?m)^2026-11-29 +succeeded +1 `},
@@ -338,11 +346,15 @@ var trials = map[string]trial{
 	"sidekeeper version --output json": {says: `"go":"go`},
 }
 
-// done has work done.
+// planned plans a schedule.
 const planned = "sidekeeper schedule put nightly '0 3 * * *'"
+
+// claimed claims a lock.
+const claimed = "sidekeeper lock claim staging --for 1h --reason test --claim-file claim"
 
 const crontabs = "mkdir -p etc/sidekeeper && echo '0 3 * * * make-reports' > etc/sidekeeper/crontab"
 
+// done has work done.
 const done = "sidekeeper lock run nightly --once 2026-11-29 -- true"
 
 // begun begins an agreement whose only participant is a.

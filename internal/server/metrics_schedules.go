@@ -77,11 +77,12 @@ func (m *Metrics) AttemptEnded(schedule, outcome string, lasted time.Duration) {
 	}
 }
 
-// scheduleGauges are what is read of schedules when a scraper asks.
+// scheduleGauges are what is read of schedules and claims when a scraper asks.
 type scheduleGauges struct{ server *Server }
 
 var (
 	runningAttempts = explained("schedule_running", "Attempts at ticks and runs for which callers of this sidecar work now.", "class")
+	standingClaims  = explained("claims", "Claims in the ensemble that are held, by state.", "state")
 	knownSchedules  = explained("schedules", "Schedules that callers have named to this sidecar, by state.", "class", "state")
 )
 
@@ -89,6 +90,7 @@ var (
 func (g scheduleGauges) Describe(to chan<- *prometheus.Desc) {
 	to <- runningAttempts
 	to <- knownSchedules
+	to <- standingClaims
 }
 
 // Collect implements prometheus.Collector.
@@ -100,6 +102,10 @@ func (g scheduleGauges) Collect(to chan<- prometheus.Metric) {
 	}
 	for schedule, state := range g.server.handlers.ScheduleStates() {
 		known[stand{metrics.scheduleClass(schedule), state}]++
+	}
+	claims := g.server.handlers.ClaimStates()
+	for _, state := range service.ClaimStates {
+		to <- prometheus.MustNewConstMetric(standingClaims, prometheus.GaugeValue, float64(claims[state]), state)
 	}
 	for _, class := range metrics.schedules.all() {
 		to <- prometheus.MustNewConstMetric(runningAttempts, prometheus.GaugeValue, float64(running[class]), class)

@@ -62,6 +62,8 @@ func (p *probe) ScheduleStates() map[string]string {
 	return map[string]string{"shop/report": "overdue", "backup": "unknown", "mail": "overdue"}
 }
 
+func (p *probe) ClaimStates() map[string]int { return map[string]int{"ends_soon": 2} }
+
 // Snapshot counts how often somebody looks.
 func (p *probe) Snapshot() service.State {
 	p.mu.Lock()

@@ -84,6 +84,7 @@ type Handlers interface {
 	Tend(ctx context.Context)
 	RunningTicks() []string
 	ScheduleStates() map[string]string
+	ClaimStates() map[string]int
 	Snapshot() service.State
 }
 

@@ -265,6 +265,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 		"sidekeeper_heartbeats_late_total 1", "sidekeeper_ensemble_restores_total 1",
 		`sidekeeper_zookeeper_request_seconds_count{operation="create"} 1`,
 		`sidekeeper_wait_seconds_count{class="default",granted="yes",kind="lock"} 1`, `sidekeeper_schedule_running{class="default"} 2`,
+		`sidekeeper_claims{state="ends_soon"} 2`, `sidekeeper_claims{state="held"} 0`,
 		`sidekeeper_schedules{class="default",state="overdue"} 2`, `sidekeeper_schedules{class="default",state="on_time"} 0`,
 		`grpc_method="Get",grpc_service="sidekeeper.lock.v1.LockService"`,
 	} {
