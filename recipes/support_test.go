@@ -200,7 +200,7 @@ func (w world) expect(want string, contenders ...*contender) {
 	synctest.Wait()
 	var states []string
 	for _, c := range contenders {
-		states = append(states, c.state)
+		states = append(states, c.is())
 	}
 	if got := strings.Join(states, ", "); got != want {
 		w.Fatalf("contenders are %s; want %s", got, want)
