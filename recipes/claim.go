@@ -165,6 +165,7 @@ func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord,
 	}
 	of.path, of.version, of.written = at, node.Version, node.Modified
 	if json.Unmarshal(node.Data, &of.claimForm) != nil || !of.isOurs() {
+		of.claimForm = claimForm{}
 		return of, ErrMalformedRecord
 	}
 	return of, nil
@@ -172,15 +173,15 @@ func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord,
 
 // isOurs says whether a record is in our form. Any program may have written it.
 func (f claimForm) isOurs() bool {
-	return slices.Contains([]claimState{claimWaits, claimHeld, claimEnded}, f.State) && f.Span >= 0 && path.IsAbs(f.Lock) &&
-		path.Clean(f.Lock) == f.Lock && neverAgain.MatchString(f.Place) && !strings.Contains(f.Place, "/") &&
+	return slices.Contains([]claimState{claimWaits, claimHeld, claimEnded}, f.State) && f.Span >= 0 && f.Span <= MaxClaimSpan &&
+		path.IsAbs(f.Lock) && path.Clean(f.Lock) == f.Lock && neverAgain.MatchString(f.Place) && !strings.Contains(f.Place, "/") &&
 		!strings.ContainsFunc(f.Lock+f.Place, isNowhereInPaths) && isTime(f.Least) && isTime(f.Said)
 }
 
-// isTime says whether a time can be written as it was read. Some that are read cannot.
+// isTime says whether a time can be written that was read, and a later one. Some cannot.
 func isTime(t time.Time) bool {
-	_, err := t.MarshalJSON()
-	return err == nil
+	year := t.UTC().Year()
+	return year >= 1 && year < 9000
 }
 
 // place is the path of a claim's place. ErrNoNode if it is gone, or not there yet.
@@ -316,10 +317,14 @@ func (s *standingClaim) write(ctx context.Context, store Store, about About) err
 // Release ends a claim, also one that waits. ErrNoClaim; ErrClaimEnded if it has ended otherwise than by Release.
 func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState, error) {
 	var lost lostReply
-	for {
+	for twice := false; ; {
 		found, err := c.find(ctx, store, id)
-		if errors.Is(err, ErrClaimEnded) && found.State == claimEnded && found.Clean {
+		switch {
+		case errors.Is(err, ErrClaimEnded) && found.State == claimEnded && found.Clean, bool(lost) && errors.Is(err, ErrNoClaim):
 			return ClaimState{Lock: found.Lock}, nil
+		case errors.Is(err, ErrClaimEnded) && found.State != claimEnded && !twice: // its place went just after the record was read
+			twice = true
+			continue
 		}
 		if err != nil {
 			return ClaimState{Lock: found.Lock}, lost.or(err)

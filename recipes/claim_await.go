@@ -131,7 +131,7 @@ func (f claimForm) isOf(lock Lock, mode Mode) bool {
 func (c *claiming) takePlace(lock Lock, found standingClaim) error {
 	name := path.Base(found.at)
 	own, ok := lock.parse(name)
-	if !ok {
+	if !ok || found.place.Owner != 0 {
 		return ErrMalformedRecord
 	}
 	c.record, c.said = found.claimRecord, time.Time{}

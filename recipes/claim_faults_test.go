@@ -127,7 +127,7 @@ func TestARecordOfAClaimThatAnotherProgramHasWrittenIsLeftAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := strings.Replace(string(node.Data), `"span_ns"`, `"least":"2000-01-01T00:00:00+24:00","span_ns"`, 1)
+			text := strings.Replace(string(node.Data), `"span_ns"`, `"least":"0000-01-01T00:00:00+01:00","span_ns"`, 1)
 			if _, err := store.Commit(w.living, recipes.Set(claims.Path+"/"+name, []byte(text), -1)); err != nil {
 				t.Fatal(err)
 			}

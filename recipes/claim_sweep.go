@@ -65,6 +65,7 @@ func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next t
 		of, isDue, err := c.look(ctx, store, c.Path+"/"+name)
 		switch {
 		case errors.Is(err, ErrUnreachable), ctx.Err() != nil:
+			book.claims = before
 			return next, err
 		case errors.Is(err, ErrNoClaim), errors.Is(err, ErrMalformedRecord): // the clock is none
 		case err != nil:
@@ -180,8 +181,8 @@ func (c Claims) endPlaceless(ctx context.Context, store Store, of claimRecord) (
 		if err := store.CatchUp(ctx); err != nil {
 			return unsent(err)
 		}
-		found, err := c.read(ctx, store, of.path)
-		if err != nil {
+		var found claimRecord
+		if found, err = c.read(ctx, store, of.path); err != nil {
 			return err
 		}
 		if found.version != of.version || found.Place != of.Place {

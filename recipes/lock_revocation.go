@@ -93,6 +93,12 @@ func decode(data []byte) (f placeForm, ours bool) {
 	if err := json.Unmarshal(data, &f); err != nil || f.Form < currentForm {
 		return placeForm{}, false
 	}
+	if f.Reserved != nil && !isTime(f.Reserved.Until) {
+		f.Reserved = nil
+	}
+	if f.Reserved != nil {
+		f.Reserved.Until = f.Reserved.Until.UTC()
+	}
 	return f, true
 }
 

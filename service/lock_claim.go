@@ -143,7 +143,7 @@ func (l *lockService) checkClaims(ctx context.Context, ids []string) (checked []
 	for _, id := range ids {
 		of, err := l.services.claims().Check(ctx, l.services.ensemble, id)
 		switch err = meaningOfClaim(err); {
-		case errors.Is(err, recipes.ErrNoClaim), errors.Is(err, recipes.ErrClaimEnded):
+		case errors.Is(err, recipes.ErrNoClaim), errors.Is(err, recipes.ErrClaimEnded), errors.Is(err, recipes.ErrMalformedRecord):
 			checked = append(checked, &lockv1.CheckedClaim{Reason: ReasonOf(err)})
 		case err != nil:
 			return nil, err
@@ -189,11 +189,12 @@ func (s *Services) ClaimStates() map[string]int {
 	counts := map[string]int{}
 	if ends := s.claimEnds.Load(); ends != nil {
 		for _, end := range *ends {
-			state := claimStands
-			if time.Until(end) < recipes.ClaimEndsSoon {
-				state = claimEnds
+			switch left := time.Until(end); {
+			case left > recipes.ClaimEndsSoon:
+				counts[claimStands]++
+			case left > 0:
+				counts[claimEnds]++
 			}
-			counts[state]++
 		}
 	}
 	return counts
@@ -215,10 +216,8 @@ func (s *Services) Tend(ctx context.Context) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, recipes.ErrUnreachable) {
 			s.options.Log.Warn("claims whose time is over may stand yet", zap.Error(err))
 		}
-		if err == nil {
-			ends := book.Ends()
-			s.claimEnds.Store(&ends)
-		}
+		ends := book.Ends()
+		s.claimEnds.Store(&ends)
 		pause = claimsEvery
 		if !next.IsZero() {
 			pause = min(pause, max(claimsEvery/6, time.Until(next)))

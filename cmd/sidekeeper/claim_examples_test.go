@@ -28,8 +28,8 @@ func TestPipelinesHoldTheirLock(t *testing.T) {
 			}
 			programs := t.TempDir()
 			for i, call := range calls {
-				call = strings.NewReplacer("./claim.sh", claimExamples+"claim.sh", "/usr/local/bin/sidekeeper", os.Args[0], "%t", programs, "%n", file).
-					Replace(call)
+				call = strings.NewReplacer("./claim.sh", claimExamples+"claim.sh", "/usr/local/bin/sidekeeper", os.Args[0],
+					"%S/migration", programs, "%n", file).Replace(call)
 				command := exec.Command("sh", "-c", call)
 				command.Env = append(os.Environ(), role+"=sidekeeper", "SIDEKEEPER_ADDRESS="+s.address, "KEY=secret", "RUN=run-7", "BUILD_TAG=b-7",
 					"SIDECAR=http://"+said(t, welcome, `HTTP: +(\S+),`))

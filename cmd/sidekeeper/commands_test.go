@@ -249,7 +249,8 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 	for args, said := range map[string]string{
 		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, barrier, completion, config, console, cron, dev, doctor, elect, ` +
 			"groups, health, inject-webhook, leases, lock, members, once, queue, quota, schedule, semaphore, seq, serve, top, version",
-		"lock bogus":                               `unknown command "bogus" for "sidekeeper lock", which has break, claim, extend, ls, release, revoke, run, show, why`,
+		"lock bogus": `unknown command "bogus" for "sidekeeper lock", ` +
+			"which has break, claim, extend, ls, release, revoke, run, show, why",
 		"lock show":                                "usage: sidekeeper lock show NAME",
 		"lock ls --bogus":                          "unknown flag: --bogus",
 		"lock ls -o xml":                           `--output is "xml": must be one of table|json`,

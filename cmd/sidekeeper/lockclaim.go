@@ -48,6 +48,7 @@ var definite = []codes.Code{
 // A claimID says which claim a command is about: by its id, or by a file with that.
 type claimID struct {
 	id, file string
+	drawn    bool // by this command
 }
 
 func (c *claimID) register(command *cobra.Command) {
@@ -91,7 +92,9 @@ func (c *claimID) make() (string, error) {
 	bits := make([]byte, 16)
 	_, _ = rand.Read(bits) // never fails: see its documentation
 	id = hex.EncodeToString(bits)
+	c.drawn = true
 	if c.file != "" {
+		_ = os.Remove(c.file) // an empty one, which others may be able to read
 		if err := os.WriteFile(c.file, []byte(id+"\n"), 0o600); err != nil {
 			return "", exit.UsageError(fmt.Errorf("--claim-file: %w", err))
 		}
@@ -175,6 +178,9 @@ func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.Cla
 		case ctx.Err() != nil:
 			return exit.With(interrupted, of.withdraw(ctx, locks, errors.New("interrupted"), request.GetClaimId()))
 		case slices.Contains(definite, status.Code(err)), errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrWaitTimeout):
+			if errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrClaimEnded) && of.file != "" {
+				err = fmt.Errorf("%w: for a new claim, remove %s", sidekeeper.FromStatus(err), of.file)
+			}
 			return err
 		default:
 			return exit.With(exit.Code(sidekeeper.FromStatus(err)), of.withdraw(ctx, locks, sidekeeper.FromStatus(err), request.GetClaimId()))
@@ -203,7 +209,7 @@ func claimUntilAnswered(
 ) (*lockv1.ClaimResponse, error) {
 	begun, wait, told := time.Now(), request.GetWaitTimeout(), false
 	for {
-		claimed, err := locks.Claim(ctx, request)
+		claimed, err := claimOnce(ctx, locks, request)
 		away := status.Code(err) == codes.Unavailable || errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrOutcomeUnknown)
 		if !away || ctx.Err() != nil {
 			return claimed, err
@@ -227,14 +233,33 @@ func claimUntilAnswered(
 	}
 }
 
+// answerTime is how much later than the wait's end an answer may come.
+const answerTime = 5 * time.Second
+
+// claimOnce bounds a call whose wait is bounded: the sidecar may be frozen.
+func claimOnce(ctx context.Context, locks lockv1.LockServiceClient, request *lockv1.ClaimRequest) (*lockv1.ClaimResponse, error) {
+	if wait := request.GetWaitTimeout(); wait != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait.AsDuration()+answerTime)
+		defer cancel()
+	}
+	return locks.Claim(ctx, request)
+}
+
 // withdraw releases a claim that may have been granted without an answer, and says why it is not held.
 func (c *lockClaim) withdraw(ctx context.Context, locks lockv1.LockServiceClient, why error, id string) error {
+	if !c.drawn { // others may have the claim
+		return fmt.Errorf("%w; the claim may stand", why)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
 	said := sidekeeper.FromStatus(err)
 	switch {
 	case err == nil, errors.Is(said, sidekeeper.ErrClaimNotFound), errors.Is(said, sidekeeper.ErrClaimEnded):
+		if c.file != "" {
+			_ = os.Remove(c.file)
+		}
 		return fmt.Errorf("%w: the claim is withdrawn", why)
 	case c.file != "":
 		return fmt.Errorf("%w; the claim may stand: release it with --claim-file %s", why, c.file)

@@ -12,17 +12,39 @@
 # WAIT     how many seconds to wait for the lock; without it, for ever
 set -eu
 
-id=$(printf '%s/%s' "$KEY" "$RUN" | sha256sum | cut -c 1-32)
-
-# Secrets go by standard input: arguments are seen by all users of the machine.
-post() {
-  curl --fail-with-body --silent --show-error --retry 5 --retry-connrefused --config - "$SIDECAR/sidekeeper.lock.v1.LockService/$1" <<END
+# call prints the answer and its HTTP status. Secrets go by standard input: arguments are seen by all users of the machine.
+call() {
+  curl --silent --show-error --write-out '\n%{http_code}' --config - "$SIDECAR/sidekeeper.lock.v1.LockService/$1" <<END
 header = "Authorization: Bearer ${TOKEN:-}"
 header = "Content-Type: application/json"
 data = "$(printf %s "$2" | sed 's/["\\]/\\&/g')"
 END
-  echo
 }
+
+# post asks again, with the same id, while there is no answer or it leaves in doubt what was done.
+post() {
+  for pause in 1 2 4 8 16 0; do
+    answer=$(call "$1" "$2") || answer=000
+    case ${answer##*
+} in
+      000 | 409 | 503) sleep "$pause" ;;
+      *) break ;;
+    esac
+  done
+  printf '%s\n' "${answer%
+*}"
+  test "${answer##*
+}" = 200
+}
+
+case ${1:-} in
+  claim | extend | release) : "${SIDECAR:?}" "${KEY:?}" "${RUN:?}" ;;
+  *)
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p;}' "$0" >&2
+    exit 64
+    ;;
+esac
+id=$(printf '%s/%s' "$KEY" "$RUN" | sha256sum | cut -c 1-32)
 
 case $1 in
   claim)
@@ -31,8 +53,4 @@ case $1 in
     ;;
   extend) post Extend "{\"claim_id\":\"$id\",\"reserve_for\":\"$2s\"}" ;;
   release) post Release "{\"claim_id\":\"$id\"}" ;;
-  *)
-    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p;}' "$0" >&2
-    exit 64
-    ;;
 esac

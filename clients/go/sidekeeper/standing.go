@@ -38,6 +38,12 @@ type Claim struct {
 	until time.Time
 }
 
+// String leaves out the id, which is a secret.
+func (c *Claim) String() string { return "claim of " + c.lock }
+
+// GoString is String.
+func (c *Claim) GoString() string { return c.String() }
+
 // Claim waits for its turn and holds the lock without a process. With an ID that was used before, it answers with the same claim. It repeats the
 // call while the sidecar or the ensemble is away. If ctx ends first, or there is no answer, it releases a claim whose ID it has made, as well as
 // can be. ErrLockHeld, ErrWaitTimeout, ErrClaimEnded, ErrClaimLimit.

@@ -46,13 +46,21 @@ export class Claim {
   /** When the claim ends, by the ensemble's clock; of a claim by its id, undefined until `check` or `extend` has asked. */
   until: Date | undefined;
 
+  readonly #id: string;
+
   /** @internal */
   constructor(
     private readonly stub: LockStub,
-    /** Names the claim for every client. It is a secret: a caller that knows it owns the claim. */
-    readonly id: string,
+    id: string,
     private readonly name = "",
-  ) {}
+  ) {
+    this.#id = id;
+  }
+
+  /** Names the claim for every client. It is a secret: a caller that knows it owns the claim. No log that prints the claim has it. */
+  get id(): string {
+    return this.#id;
+  }
 
   /** What others guard with what they write for the claim. Throws for a claim by its id, whose lock is not known. */
   ticket(): Ticket {
@@ -117,7 +125,7 @@ export async function claim(
   try {
     return Object.assign(made, await repeated(once, isUnanswered, until, signal));
   } catch (error) {
-    if (claimId === undefined && (!(error instanceof SidekeeperError) || isUnanswered(error))) {
+    if (claimId === undefined && (!(error instanceof SidekeeperError) || error.reason === "" || isUnanswered(error))) {
       streams.acknowledge(async () => call(stub.release, { holdId: "", claimId: made.id }, GIVE_UP_TIMEOUT));
     }
     throw error;

@@ -21,7 +21,7 @@ from sidekeeper.lock.v1 import lock_pb2
 class Facts:
     """What is known of a claim: by its id alone, nothing more until `check` has asked."""
 
-    id: str
+    id: str = field(repr=False)
     name: str = ""
     fencing_token: Token = field(default=Token(0))
     until: datetime | None = None
@@ -93,7 +93,7 @@ async def claim(streams: Streams, stub: Any, request: lock_pb2.ClaimRequest, wai
     try:
         granted = await _ask(stub, request, wait)
     except BaseException as error:
-        if ours and (not isinstance(error, SidekeeperError) or _is_unanswered(error)):
+        if ours and (not isinstance(error, SidekeeperError) or not error.reason or _is_unanswered(error)):
             give_up = lock_pb2.ReleaseRequest(claim_id=request.claim_id)
             streams.acknowledge(lambda: _transport.call(stub.Release, give_up, GIVE_UP_TIMEOUT))
         raise

@@ -1133,7 +1133,7 @@ type CheckedClaim struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
 	// For so long the claim counts: at most 58 seconds after the request was sent. 0 if another client has overwritten its place, until Extend.
 	ValidFor *durationpb.Duration `protobuf:"bytes,3,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
-	// Why the claim is not held: CLAIM_NOT_FOUND or CLAIM_ENDED. Empty while it is held or waits.
+	// Why the claim is not held: CLAIM_NOT_FOUND, CLAIM_ENDED or RECORD_MALFORMED. Empty while it is held or waits.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -114,6 +114,7 @@ type LockServiceClient interface {
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): for claims, the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
@@ -132,7 +133,10 @@ type LockServiceClient interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
 	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+	//	ABORTED (OUTCOME_UNKNOWN): of a claim, a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): of a claim, the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
@@ -161,14 +165,16 @@ type LockServiceClient interface {
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
 	Claim(ctx context.Context, in *ClaimRequest, opts ...grpc.CallOption) (*ClaimResponse, error)
 	// Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
 	//
 	//	NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
 	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
 	//	ABORTED (LOCK_BROKEN): an operator ends the claim.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, NOT_RECORDED): asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*ExtendResponse, error)
@@ -465,6 +471,7 @@ type LockServiceServer interface {
 	//
 	//	NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): for claims, the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
@@ -483,7 +490,10 @@ type LockServiceServer interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
 	//	NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
 	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+	//	ABORTED (OUTCOME_UNKNOWN): of a claim, a reply was lost; asking again is safe.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): of a claim, the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Claim takes a place in the lock's queue for a holder without a process: a person, or a pipeline between two of its jobs. It waits for
@@ -512,14 +522,16 @@ type LockServiceServer interface {
 	//	RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
 	Claim(context.Context, *ClaimRequest) (*ClaimResponse, error)
 	// Extend has a claim end no earlier than `reserve_for` from now. It never shortens one. Idempotent.
 	//
 	//	NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
 	//	FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
 	//	ABORTED (LOCK_BROKEN): an operator ends the claim.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, NOT_RECORDED): asking again is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Extend(context.Context, *ExtendRequest) (*ExtendResponse, error)

@@ -183,6 +183,7 @@ class LockServiceServicer(object):
 
         NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): for claims, the ensemble's access control refused the sidecar.
         UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
         INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
         """
@@ -206,7 +207,10 @@ class LockServiceServicer(object):
         NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
         NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
         FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+        FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+        ABORTED (OUTCOME_UNKNOWN): of a claim, a reply was lost; asking again is safe.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): of a claim, the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -240,7 +244,7 @@ class LockServiceServicer(object):
         RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+        INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -252,7 +256,9 @@ class LockServiceServicer(object):
         NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
         FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
         ABORTED (LOCK_BROKEN): an operator ends the claim.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+        FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, NOT_RECORDED): asking again is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """

@@ -38,6 +38,12 @@ public record ClaimOptions(
     metadata = Rules.labels(metadata);
   }
 
+  /** Leaves out the id, which is a secret. */
+  @Override
+  public String toString() {
+    return "ClaimOptions[mode=%s, waitTimeout=%s, owner=%s]".formatted(mode, waitTimeout, owner);
+  }
+
   /** Is exclusive, with a new id, and waits for ever. */
   public ClaimOptions() {
     this(null, Mode.EXCLUSIVE, null, "", Map.of());

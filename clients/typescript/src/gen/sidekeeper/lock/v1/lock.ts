@@ -256,7 +256,7 @@ export interface CheckedClaim {
   validFor:
     | Duration
     | undefined;
-  /** Why the claim is not held: CLAIM_NOT_FOUND or CLAIM_ENDED. Empty while it is held or waits. */
+  /** Why the claim is not held: CLAIM_NOT_FOUND, CLAIM_ENDED or RECORD_MALFORMED. Empty while it is held or waits. */
   reason: string;
 }
 
@@ -4180,6 +4180,7 @@ export const LockServiceService = {
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): for claims, the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
    */
@@ -4208,7 +4209,10 @@ export const LockServiceService = {
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
    *   NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
    *   FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (OUTCOME_UNKNOWN): of a claim, a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): of a claim, the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
    */
   release: {
@@ -4247,7 +4251,7 @@ export const LockServiceService = {
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
    */
   claim: {
     path: "/sidekeeper.lock.v1.LockService/Claim" as const,
@@ -4264,7 +4268,9 @@ export const LockServiceService = {
    *   NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
    *   FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
    *   ABORTED (LOCK_BROKEN): an operator ends the claim.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, NOT_RECORDED): asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -4470,6 +4476,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): for claims, the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): for claims, the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (NOT_RECORDED): the sidecar cannot note that another connection than the lease's asks; ask again.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is longer than 1,000, claim_ids longer than 16, both are empty, or an id is malformed.
    */
@@ -4490,7 +4497,10 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
    *   NOT_FOUND (CLAIM_NOT_FOUND): there is no claim with this id.
    *   FAILED_PRECONDITION (CLAIM_ENDED): the claim had already ended: its time was over, or an operator broke it.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (OUTCOME_UNKNOWN): of a claim, a reply was lost; asking again is safe.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): of a claim, the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): of a claim, the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_id and claim_id are both missing or both set, or the id is malformed.
    */
   release: handleUnaryCall<ReleaseRequest, ReleaseResponse>;
@@ -4521,7 +4531,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
    */
   claim: handleUnaryCall<ClaimRequest, ClaimResponse>;
   /**
@@ -4530,7 +4540,9 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (CLAIM_NOT_FOUND): no claim with this id is held.
    *   FAILED_PRECONDITION (CLAIM_ENDED): the claim has ended.
    *   ABORTED (LOCK_BROKEN): an operator ends the claim.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the claim's record.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, NOT_RECORDED): asking again is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
