@@ -23,6 +23,11 @@ type twice struct{ once *testing.M }
 
 func (t twice) Run() int { return runTwice(t.once.Run) }
 
+// untended are services that look at no claims by themselves: tests count what is asked of the ensemble, and when. Those of claims tend them.
+type untended struct{ *service.Services }
+
+func (untended) Tend(context.Context) {}
+
 func startServer(
 	settings serverSettings, services *service.Services, ensemble service.Ensemble,
 ) (addresses []string, serve func(context.Context) error, err error) {
@@ -31,7 +36,7 @@ func startServer(
 		Listen: settings.Listen, SocketMode: 0o660, OperatorListen: settings.OperatorListen,
 		KeepaliveTime: time.Minute, KeepaliveTimeout: time.Minute, MaxStreams: 1024,
 		SilenceTimeout: 5 * time.Second, Log: settings.Log, Metrics: server.NewMetrics(),
-	}, services, ensemble)
+	}, untended{services}, ensemble)
 	if err != nil {
 		return nil, nil, err
 	}
