@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -134,5 +136,44 @@ func TestAClaimIsRefusedWhatNoClaimCanBe(t *testing.T) {
 		s.must(err)
 		_, err = s.Claim(s.context(), claimOf())
 		same(t, "a second time", outcome(err), "FailedPrecondition CLAIM_ENDED")
+	})
+}
+
+// What stands on a lock's holders treats a claim as one of them.
+func TestAClaimCountsWhereHoldersDo(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		r := s.registry()
+		claimed, err := s.Claim(s.context(), claimOf())
+		s.must(err)
+		token := claimed.GetFencingToken()
+		same(t, "guarded", r.guarded(byTicket("staging", token)), "written")
+		verify := func() bool {
+			answer, err := fencingv1.NewFencingServiceClient(r.connection(r.target())).Verify(s.context(), &fencingv1.VerifyRequest{
+				Ticket: &holdv1.Ticket{Lock: "staging", FencingToken: token},
+			})
+			s.must(err)
+			return answer.GetHeld()
+		}
+		same(t, "verified", verify(), true)
+		all, err := s.AcquireAll(s.context(), &lockv1.AcquireAllRequest{Locks: []*lockv1.WantedLock{{Name: "staging"}, {Name: "free"}}})
+		s.must(err)
+		event, err := all.Recv()
+		s.must(err)
+		same(t, "several locks wait for it", event.GetQueued().GetLocks()[0].GetName(), "staging")
+		explained, err := s.Explain(s.context(), &lockv1.ExplainRequest{Name: "staging"})
+		s.must(err)
+		holder := explained.GetLocks()[0].GetHolders()[0]
+		same(t, "explained", holder.GetContender().GetClaim().GetReason()+" "+holder.GetLease(), "apply ")
+		same(t, "circles", len(explained.GetCycles()), 0)
+		_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{
+			Name: "staging", FencingToken: token, Reason: "leaked", ForceAfter: durationpb.New(time.Second),
+		})
+		s.must(err)
+		event, err = all.Recv()
+		s.must(err)
+		same(t, "granted, then", len(event.GetGranted().GetLocks()), 2)
+		same(t, "guarded, then", r.guarded(byTicket("staging", token)), "FailedPrecondition GUARD_LOST")
+		same(t, "verified, then", verify(), false)
 	})
 }

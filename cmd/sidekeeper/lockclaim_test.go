@@ -106,6 +106,12 @@ func TestAClaimThatIsInterruptedIsWithdrawn(t *testing.T) {
 	waiting.signal(syscall.SIGINT)
 	waiting.want(t, 130)
 	contenders("1")
+	const known = "0123456789abcdef0123456789abcdef" // which another job may have
+	waiting = start(t, "", "lock", "claim", "staging", "--for", "1h", "--reason", "c", "--claim", known, "--address", s.address)
+	contenders("2")
+	waiting.signal(syscall.SIGINT)
+	waiting.want(t, 130)
+	contenders("2")
 }
 
 func TestAClaimIsMadeOverHTTP(t *testing.T) {
