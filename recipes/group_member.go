@@ -195,6 +195,13 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string, gua
 	return err
 }
 
+// Metadata is what the member says of itself, as far as this process has written it.
+func (m *Membership) Metadata() map[string]string {
+	m.updating.Lock()
+	defer m.updating.Unlock()
+	return m.about.Metadata
+}
+
 // update writes on top of what is known to be there.
 func (m *Membership) update(ctx context.Context, about About, guards ...Guard) error {
 	form := memberForm{aboutForm: about.form()}

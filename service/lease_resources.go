@@ -15,16 +15,17 @@ type resource struct {
 
 // The kinds of resources.
 const (
-	kindLock      = "lock"
-	kindSemaphore = "semaphore"
-	kindQueue     = "queue"
-	kindMember    = "member"
-	kindBarrier   = "barrier"
-	kindAgreement = "agreement"
-	kindElection  = "election" // a lock, in what counts waits
-	kindOnce      = "once"     // a lock, likewise
-	kindSchedule  = "schedule" // a lock, likewise
-	kindClaim     = "claim"    // a lock's, in the audit log
+	kindLock       = "lock"
+	kindSemaphore  = "semaphore"
+	kindQueue      = "queue"
+	kindMember     = "member"
+	kindBarrier    = "barrier"
+	kindAgreement  = "agreement"
+	kindAssignment = "assignment" // a member of a set of items
+	kindElection   = "election"   // a lock, in what counts waits
+	kindOnce       = "once"       // a lock, likewise
+	kindSchedule   = "schedule"   // a lock, likewise
+	kindClaim      = "claim"      // a lock's, in the audit log
 )
 
 // WaitKinds are what streams wait for.

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -65,6 +66,9 @@ func (m *multiplex) callOf(request *leasev1.Start) heldCall {
 	case *leasev1.Start_Work:
 		schedules := &scheduleService{services: services}
 		return calling(schedulev1.ScheduleService_Work_FullMethodName, of.Work, schedules, (*scheduleService).work)
+	case *leasev1.Start_Share:
+		assignments := &assignmentService{services: services}
+		return calling(assignmentv1.AssignmentService_Join_FullMethodName, of.Share, assignments, (*assignmentService).join)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return calling(membershipv1.MembershipService_Join_FullMethodName, of.Join, members, (*membershipService).join)
@@ -149,6 +153,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		event.Event = &leasev1.Event_Begin{Begin: of}
 	case *schedulev1.WorkResponse:
 		event.Event = &leasev1.Event_Work{Work: of}
+	case *assignmentv1.JoinResponse:
+		event.Event = &leasev1.Event_Share{Share: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

@@ -218,6 +218,13 @@ func (r *memberList) remove(m *member) {
 	}
 }
 
+// has says whether a member has joined through this sidecar, and its stream has not ended.
+func (r *memberList) has(of resource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.members[of]) > 0
+}
+
 // find returns the caller's member, if with is nil through whichever lease; nil if it has none. The newest counts.
 func (r *memberList) find(of resource, from caller.Caller, with *lease) *member {
 	r.mu.Lock()

@@ -44,10 +44,19 @@ func (p joinParams) rejects() bool {
 	return p.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && p.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
 }
 
-// A joinRequest is one request to Join. Its place is a member's node, for whose name it waits if it must.
-type joinRequest struct {
-	*held[*recipes.Membership, *membershipv1.JoinResponse]
+// joinWords are what the caller of a Join is told.
+type joinWords[M any] struct {
+	heldWords[M]
 
+	joined  func(incarnation int64) M
+	updated func(metadata map[string]string) M
+}
+
+// A joinRequest is one request to Join a group, or a set of items. Its place is a member's node, for whose name it waits if it must.
+type joinRequest[M any] struct {
+	*held[*recipes.Membership, M]
+
+	words  joinWords[M]
 	params joinParams
 	group  recipes.Group
 	guards guards            // of the joining, once they are known
@@ -68,30 +77,39 @@ func (m *membershipService) join(request *membershipv1.JoinRequest, on line[*mem
 	if err != nil {
 		return nil, err
 	}
-	j := &joinRequest{params: params, group: m.group(params.group)}
-	j.held = newHeld(m.services, on, j.memberRecipe())
+	j := &joinRequest[*membershipv1.JoinResponse]{words: groupWords, params: params, group: m.group(params.group)}
+	j.held = newHeld(m.services, on, j.memberRecipe(memberResource(params.group, params.member)))
 	return j.held, nil
 }
 
-func (j *joinRequest) memberRecipe() heldRecipe[*recipes.Membership, *membershipv1.JoinResponse] {
-	return heldRecipe[*recipes.Membership, *membershipv1.JoinResponse]{
-		heldParams: j.params.heldParams, heldWords: joinWords, resource: memberResource(j.params.group, j.params.member), again: j.again,
+func (j *joinRequest[M]) memberRecipe(of resource) heldRecipe[*recipes.Membership, M] {
+	return heldRecipe[*recipes.Membership, M]{
+		heldParams: j.params.heldParams, heldWords: j.words.heldWords, resource: of, again: j.again,
 		steps: j, rejoin: j, means: j.means, early: true, removed: recipes.ErrRemoved,
 		end: func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
 	}
 }
 
-var joinWords = heldWords[*membershipv1.JoinResponse]{
-	suspended: func(s *holdv1.Suspended) *membershipv1.JoinResponse {
-		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: s}}
+// groupWords are those of a member of a group.
+var groupWords = joinWords[*membershipv1.JoinResponse]{
+	joined: func(incarnation int64) *membershipv1.JoinResponse {
+		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: &membershipv1.Joined{Incarnation: incarnation}}}
 	},
-	resumed: func(r *holdv1.Resumed) *membershipv1.JoinResponse {
-		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: r}}
+	updated: func(metadata map[string]string) *membershipv1.JoinResponse {
+		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{Updated: &membershipv1.Updated{Metadata: metadata}}}
+	},
+	heldWords: heldWords[*membershipv1.JoinResponse]{
+		suspended: func(s *holdv1.Suspended) *membershipv1.JoinResponse {
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *membershipv1.JoinResponse {
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: r}}
+		},
 	},
 }
 
 // again waits for a member of the same lease that is leaving the group under this name, if it may wait.
-func (j *joinRequest) again(leaving bool) error {
+func (j *joinRequest[M]) again(leaving bool) error {
 	if j.params.rejects() || !leaving {
 		return &detailedError{kind: recipes.ErrMemberExists, text: "it stands on the same lease"}
 	}
@@ -100,7 +118,7 @@ func (j *joinRequest) again(leaving bool) error {
 
 // join makes the member, as soon as the name is free. What guards it is looked for once it comes to that: who comes back to a member does not
 // join again.
-func (j *joinRequest) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
+func (j *joinRequest[M]) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
 	if j.guards.services == nil {
 		found, err := j.services.parseGuards(ctx, j.params.guards)
 		if err != nil {
@@ -125,16 +143,16 @@ func (j *joinRequest) join(ctx context.Context, about recipes.About) (*recipes.M
 }
 
 // ask has the member certain to be its caller's.
-func (j *joinRequest) ask(ctx context.Context) (turn, error) {
+func (j *joinRequest[M]) ask(ctx context.Context) (turn, error) {
 	return turn{granted: true}, j.lease.session.Prove(ctx)
 }
 
-func (j *joinRequest) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Membership, error) {
+func (j *joinRequest[M]) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Membership, error) {
 	return j.group.Rejoin(session, standing[0], j.params.member, about)
 }
 
 // means says what it means to a caller that the node of the member is gone.
-func (j *joinRequest) means(err error) error {
+func (j *joinRequest[M]) means(err error) error {
 	if errors.Is(err, recipes.ErrGone) {
 		return recipes.ErrRemoved
 	}
@@ -143,7 +161,7 @@ func (j *joinRequest) means(err error) error {
 
 // awaitName returns when the name may be free; a *notYet says when that may be. What it asks of a member that is there is guarded as the joining
 // is.
-func (j *joinRequest) awaitName(ctx context.Context) (err error) {
+func (j *joinRequest[M]) awaitName(ctx context.Context) (err error) {
 	ensemble := j.guards.over(j.services.ensemble)
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		var changed *recipes.Signal
@@ -163,15 +181,14 @@ func (j *joinRequest) awaitName(ctx context.Context) (err error) {
 }
 
 // begin makes a member of the node.
-func (j *joinRequest) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
+func (j *joinRequest[M]) begin(context.Context) (M, nodeState) {
 	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place, j.guards)
 	j.known = j.about().Metadata
-	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{}
+	return j.words.joined(j.place.Incarnation), nodeState{}
 }
 
 // look asks what has become of the member's node.
-func (j *joinRequest) look(ctx context.Context) (nodeState, error) {
+func (j *joinRequest[M]) look(ctx context.Context) (nodeState, error) {
 	standing, changed, err := j.place.Look(ctx)
 	if errors.Is(err, recipes.ErrRemoved) {
 		err = recipes.ErrGone
@@ -180,16 +197,13 @@ func (j *joinRequest) look(ctx context.Context) (nodeState, error) {
 }
 
 // react acts on what a look has shown.
-func (j *joinRequest) react(standing recipes.MemberState) error {
+func (j *joinRequest[M]) react(standing recipes.MemberState) error {
 	if standing.End != nil {
 		return evicted(standing)
 	}
-	if !maps.Equal(standing.Metadata, j.known) {
+	if j.words.updated != nil && !maps.Equal(standing.Metadata, j.known) {
 		j.known = standing.Metadata
-		j.tell(topicMetadata, func() *membershipv1.JoinResponse {
-			updated := &membershipv1.Updated{Metadata: standing.Metadata}
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{Updated: updated}}
-		})
+		j.tell(topicMetadata, func() M { return j.words.updated(standing.Metadata) })
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -50,6 +51,7 @@ type Options struct {
 	AgreementRoot  string                    // where agreements lie; "/sidekeeper/agreements"
 	OnceRoot       string                    // where the records of work lie that is done once; "/sidekeeper/once"
 	ScheduleRoot   string                    // where schedules lie; "/sidekeeper/schedules"
+	AssignmentRoot string                    // where sets of items lie; "/sidekeeper/assignments"
 	ClaimRoot      string                    // where the records of claims lie; "/sidekeeper/claims"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
@@ -114,6 +116,7 @@ type Services struct {
 	locks    *broadcasts[name, *lockView]
 	permits  *broadcasts[name, *semaphoreView]
 	groups   *broadcasts[watchedGroup, *groupView]
+	plans    *broadcasts[watchedGroup, *recipes.AssignmentView]
 	watched  watchCount
 	issuers  *issuers
 	rests    recipes.Rests
@@ -146,6 +149,7 @@ func New(options Options, ensemble Ensemble) *Services {
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
 	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)
 	s.groups = newBroadcasts(ensemble, s.lookAtGroup)
+	s.plans = newBroadcastsOf(ensemble, s.planning)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s
 }
@@ -161,6 +165,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	agreementv1.RegisterAgreementServiceServer(registrar, &agreementService{services: s})
 	oncev1.RegisterOnceServiceServer(registrar, &onceService{services: s})
 	schedulev1.RegisterScheduleServiceServer(registrar, &scheduleService{services: s})
+	assignmentv1.RegisterAssignmentServiceServer(registrar, &assignmentService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -231,6 +236,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.AgreementRoot, "/sidekeeper/agreements")
 	orElse(&o.OnceRoot, "/sidekeeper/once")
 	orElse(&o.ScheduleRoot, "/sidekeeper/schedules")
+	orElse(&o.AssignmentRoot, "/sidekeeper/assignments")
 	orElse(&o.ClaimRoot, "/sidekeeper/claims")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")

@@ -130,7 +130,7 @@ func (s *snapshot) take(open *lease) {
 		if had.held {
 			party.Token = strconv.FormatInt(had.token, 10)
 		}
-		if of.kind == kindMember {
+		if of.kind == kindMember || of.kind == kindAssignment {
 			seen.Members++
 			s.state.Members = append(s.state.Members, MemberState{Name: of.name, Joined: had.held, Party: party})
 			continue

@@ -81,7 +81,7 @@ func (s *settings) directories() []string {
 	return []string{
 		s.root, s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences"), s.place(s.groupRoot, "groups"),
 		s.place(s.semaphoreRoot, "semaphores"), s.place(s.queueRoot, "queues"), s.place(s.barrierRoot, "barriers"),
-		s.place("", "agreements"), s.place("", "once"), s.place("", "schedules"), s.place(s.configRoot, "config"),
+		s.place("", "agreements"), s.place("", "assignments"), s.place("", "once"), s.place("", "schedules"), s.place(s.configRoot, "config"),
 	}
 }
 

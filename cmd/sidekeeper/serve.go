@@ -197,7 +197,7 @@ func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.
 	options.QueueRoot = s.place(s.queueRoot, "queues")
 	options.SemaphoreRoot, options.WaitRoot = s.place(s.semaphoreRoot, "semaphores"), s.place("", "waits")
 	options.BarrierRoot, options.AgreementRoot = s.place(s.barrierRoot, "barriers"), s.place("", "agreements")
-	options.OnceRoot = s.place("", "once")
+	options.OnceRoot, options.AssignmentRoot = s.place("", "once"), s.place("", "assignments")
 	options.ScheduleRoot, options.ClaimRoot = s.place("", "schedules"), s.place("", "claims")
 	options.LatchElections = s.elections.String() == "latch"
 	options.NestedLocks = s.lockLayout.String() == "nested"

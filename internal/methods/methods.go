@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -140,6 +141,13 @@ var table = map[string]*Method{
 	membershipv1.MembershipService_Watch_FullMethodName:  {Names: groupIn},
 	membershipv1.MembershipService_Create_FullMethodName: {Names: groupIn, Writes: once},
 	membershipv1.MembershipService_Delete_FullMethodName: {Names: groupIn, Use: "force", IsUse: isForced, Writes: once},
+
+	assignmentv1.AssignmentService_Define_FullMethodName:      {Names: setIn, Writes: once},
+	assignmentv1.AssignmentService_Join_FullMethodName:        {Names: setIn, Member: true, Leased: true, Writes: three},
+	assignmentv1.AssignmentService_SetCapacity_FullMethodName: {Names: setIn, Member: true, Writes: once},
+	assignmentv1.AssignmentService_Get_FullMethodName:         {Names: setIn},
+	assignmentv1.AssignmentService_List_FullMethodName:        {Names: prefixIn},
+	assignmentv1.AssignmentService_Delete_FullMethodName:      {Names: setIn, Writes: once},
 
 	fencingv1.FencingService_Verify_FullMethodName: {Names: lockOfTicket},
 	fencingv1.FencingService_Watch_FullMethodName:  {Names: locksOfWatch},

@@ -68,6 +68,8 @@ func groupIn(request any) []string {
 	return []string{request.(interface{ GetGroup() string }).GetGroup()}
 }
 
+func setIn(request any) []string { return []string{request.(interface{ GetSet() string }).GetSet()} }
+
 func keyIn(request any) []string { return []string{request.(interface{ GetKey() string }).GetKey()} }
 
 func lockOfTicket(request any) []string {

@@ -364,6 +364,18 @@ const (
 	//
 	// What to do: ask the person whom Get shows, or have an operator end the claim with Break.
 	Reason_REASON_NO_PROCESS Reason = 95
+	// NOT_FOUND: there is no set of items of this name, or it was removed.
+	//
+	// What to do: check the name; make the set with AssignmentService.Define.
+	Reason_REASON_ASSIGNMENT_NOT_FOUND Reason = 96
+	// FAILED_PRECONDITION: a member has an item that would leave the set. `member` and `item` say which.
+	//
+	// What to do: keep the item, or set `drop`. Then the member is told to give it up.
+	Reason_REASON_ITEMS_ASSIGNED Reason = 97
+	// FAILED_PRECONDITION: the set has members, so that it cannot be removed.
+	//
+	// What to do: have the members leave first.
+	Reason_REASON_ASSIGNMENT_IN_USE Reason = 98
 )
 
 // Enum value maps for Reason.
@@ -442,6 +454,9 @@ var (
 		93: "REASON_CLAIM_ENDED",
 		94: "REASON_CLAIM_LIMIT",
 		95: "REASON_NO_PROCESS",
+		96: "REASON_ASSIGNMENT_NOT_FOUND",
+		97: "REASON_ITEMS_ASSIGNED",
+		98: "REASON_ASSIGNMENT_IN_USE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -517,6 +532,9 @@ var (
 		"REASON_CLAIM_ENDED":            93,
 		"REASON_CLAIM_LIMIT":            94,
 		"REASON_NO_PROCESS":             95,
+		"REASON_ASSIGNMENT_NOT_FOUND":   96,
+		"REASON_ITEMS_ASSIGNED":         97,
+		"REASON_ASSIGNMENT_IN_USE":      98,
 	}
 )
 
@@ -551,7 +569,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xdc\x0f\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xb6\x10\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -626,7 +644,10 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x16REASON_CLAIM_NOT_FOUND\x10\\\x12\x16\n" +
 	"\x12REASON_CLAIM_ENDED\x10]\x12\x16\n" +
 	"\x12REASON_CLAIM_LIMIT\x10^\x12\x15\n" +
-	"\x11REASON_NO_PROCESS\x10_B_\n" +
+	"\x11REASON_NO_PROCESS\x10_\x12\x1f\n" +
+	"\x1bREASON_ASSIGNMENT_NOT_FOUND\x10`\x12\x19\n" +
+	"\x15REASON_ITEMS_ASSIGNED\x10a\x12\x1c\n" +
+	"\x18REASON_ASSIGNMENT_IN_USE\x10bB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -10,6 +10,7 @@
 package leasev1
 
 import (
+	v18 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	v15 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	v14 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -649,6 +650,7 @@ type Start struct {
 	//	*Start_Enter
 	//	*Start_Begin
 	//	*Start_Work
+	//	*Start_Share
 	Request       isStart_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -770,6 +772,15 @@ func (x *Start) GetWork() *v17.WorkRequest {
 	return nil
 }
 
+func (x *Start) GetShare() *v18.JoinRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Share); ok {
+			return x.Share
+		}
+	}
+	return nil
+}
+
 type isStart_Request interface {
 	isStart_Request()
 }
@@ -814,6 +825,11 @@ type Start_Work struct {
 	Work *v17.WorkRequest `protobuf:"bytes,9,opt,name=work,proto3,oneof"`
 }
 
+type Start_Share struct {
+	// A member of a set of items.
+	Share *v18.JoinRequest `protobuf:"bytes,10,opt,name=share,proto3,oneof"`
+}
+
 func (*Start_Acquire) isStart_Request() {}
 
 func (*Start_Join) isStart_Request() {}
@@ -829,6 +845,8 @@ func (*Start_Enter) isStart_Request() {}
 func (*Start_Begin) isStart_Request() {}
 
 func (*Start_Work) isStart_Request() {}
+
+func (*Start_Share) isStart_Request() {}
 
 // Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is gone
 // from the ensemble. After an `ended` that the caller did not ask for, `stop` acknowledges that end. The caller no longer relies on what
@@ -1114,6 +1132,7 @@ type Event struct {
 	//	*Event_Enter
 	//	*Event_Begin
 	//	*Event_Work
+	//	*Event_Share
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1235,6 +1254,15 @@ func (x *Event) GetWork() *v17.WorkResponse {
 	return nil
 }
 
+func (x *Event) GetShare() *v18.JoinResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Share); ok {
+			return x.Share
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1279,6 +1307,11 @@ type Event_Work struct {
 	Work *v17.WorkResponse `protobuf:"bytes,9,opt,name=work,proto3,oneof"`
 }
 
+type Event_Share struct {
+	// To a member of a set of items.
+	Share *v18.JoinResponse `protobuf:"bytes,10,opt,name=share,proto3,oneof"`
+}
+
 func (*Event_Acquire) isEvent_Event() {}
 
 func (*Event_Join) isEvent_Event() {}
@@ -1294,6 +1327,8 @@ func (*Event_Enter) isEvent_Event() {}
 func (*Event_Begin) isEvent_Event() {}
 
 func (*Event_Work) isEvent_Event() {}
+
+func (*Event_Share) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. The sidecar sends it before it gives up the
 // place. Exception: after a `stop`, the place is gone first. Nothing about the request follows.
@@ -1906,7 +1941,7 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\x92\x02\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a)sidekeeper/assignment/v1/assignment.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\x92\x02\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
@@ -1939,7 +1974,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\x03R\x05token\"\xc5\x04\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\x84\x05\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
@@ -1951,7 +1986,9 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"acquireAll\x12;\n" +
 	"\x05enter\x18\a \x01(\v2#.sidekeeper.barrier.v1.EnterRequestH\x00R\x05enter\x128\n" +
 	"\x05begin\x18\b \x01(\v2 .sidekeeper.once.v1.BeginRequestH\x00R\x05begin\x129\n" +
-	"\x04work\x18\t \x01(\v2#.sidekeeper.schedule.v1.WorkRequestH\x00R\x04workB\t\n" +
+	"\x04work\x18\t \x01(\v2#.sidekeeper.schedule.v1.WorkRequestH\x00R\x04work\x12=\n" +
+	"\x05share\x18\n" +
+	" \x01(\v2%.sidekeeper.assignment.v1.JoinRequestH\x00R\x05shareB\t\n" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
@@ -1967,7 +2004,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\achecked\x12=\n" +
 	"\tkeepalive\x18\a \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\n" +
 	"\n" +
-	"\bresponse\"\xcb\x04\n" +
+	"\bresponse\"\x8b\x05\n" +
 	"\x05Event\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
@@ -1979,7 +2016,9 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"acquireAll\x12<\n" +
 	"\x05enter\x18\a \x01(\v2$.sidekeeper.barrier.v1.EnterResponseH\x00R\x05enter\x129\n" +
 	"\x05begin\x18\b \x01(\v2!.sidekeeper.once.v1.BeginResponseH\x00R\x05begin\x12:\n" +
-	"\x04work\x18\t \x01(\v2$.sidekeeper.schedule.v1.WorkResponseH\x00R\x04workB\a\n" +
+	"\x04work\x18\t \x01(\v2$.sidekeeper.schedule.v1.WorkResponseH\x00R\x04work\x12>\n" +
+	"\x05share\x18\n" +
+	" \x01(\v2&.sidekeeper.assignment.v1.JoinResponseH\x00R\x05shareB\a\n" +
 	"\x05event\"\xab\x02\n" +
 	"\x05Ended\x12\x1d\n" +
 	"\n" +
@@ -2092,14 +2131,16 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*v15.EnterRequest)(nil),       // 34: sidekeeper.barrier.v1.EnterRequest
 	(*v16.BeginRequest)(nil),       // 35: sidekeeper.once.v1.BeginRequest
 	(*v17.WorkRequest)(nil),        // 36: sidekeeper.schedule.v1.WorkRequest
-	(*v11.AcquireResponse)(nil),    // 37: sidekeeper.lock.v1.AcquireResponse
-	(*v12.JoinResponse)(nil),       // 38: sidekeeper.membership.v1.JoinResponse
-	(*v13.AcquireResponse)(nil),    // 39: sidekeeper.semaphore.v1.AcquireResponse
-	(*v14.CampaignResponse)(nil),   // 40: sidekeeper.election.v1.CampaignResponse
-	(*v11.AcquireAllResponse)(nil), // 41: sidekeeper.lock.v1.AcquireAllResponse
-	(*v15.EnterResponse)(nil),      // 42: sidekeeper.barrier.v1.EnterResponse
-	(*v16.BeginResponse)(nil),      // 43: sidekeeper.once.v1.BeginResponse
-	(*v17.WorkResponse)(nil),       // 44: sidekeeper.schedule.v1.WorkResponse
+	(*v18.JoinRequest)(nil),        // 37: sidekeeper.assignment.v1.JoinRequest
+	(*v11.AcquireResponse)(nil),    // 38: sidekeeper.lock.v1.AcquireResponse
+	(*v12.JoinResponse)(nil),       // 39: sidekeeper.membership.v1.JoinResponse
+	(*v13.AcquireResponse)(nil),    // 40: sidekeeper.semaphore.v1.AcquireResponse
+	(*v14.CampaignResponse)(nil),   // 41: sidekeeper.election.v1.CampaignResponse
+	(*v11.AcquireAllResponse)(nil), // 42: sidekeeper.lock.v1.AcquireAllResponse
+	(*v15.EnterResponse)(nil),      // 43: sidekeeper.barrier.v1.EnterResponse
+	(*v16.BeginResponse)(nil),      // 44: sidekeeper.once.v1.BeginResponse
+	(*v17.WorkResponse)(nil),       // 45: sidekeeper.schedule.v1.WorkResponse
+	(*v18.JoinResponse)(nil),       // 46: sidekeeper.assignment.v1.JoinResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
@@ -2126,47 +2167,49 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	34, // 21: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
 	35, // 22: sidekeeper.lease.v1.Start.begin:type_name -> sidekeeper.once.v1.BeginRequest
 	36, // 23: sidekeeper.lease.v1.Start.work:type_name -> sidekeeper.schedule.v1.WorkRequest
-	3,  // 24: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	26, // 25: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	27, // 26: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	11, // 27: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	12, // 28: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	13, // 29: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	28, // 30: sidekeeper.lease.v1.MultiplexResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	37, // 31: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	38, // 32: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	39, // 33: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	40, // 34: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	41, // 35: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
-	42, // 36: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
-	43, // 37: sidekeeper.lease.v1.Event.begin:type_name -> sidekeeper.once.v1.BeginResponse
-	44, // 38: sidekeeper.lease.v1.Event.work:type_name -> sidekeeper.schedule.v1.WorkResponse
-	23, // 39: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	25, // 40: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	25, // 41: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	25, // 42: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	20, // 43: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	24, // 44: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 45: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	25, // 46: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	25, // 47: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	25, // 48: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	21, // 49: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 50: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	4,  // 51: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	14, // 52: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	16, // 53: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	18, // 54: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 55: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	10, // 56: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	15, // 57: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	17, // 58: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	19, // 59: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	55, // [55:60] is the sub-list for method output_type
-	50, // [50:55] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	37, // 24: sidekeeper.lease.v1.Start.share:type_name -> sidekeeper.assignment.v1.JoinRequest
+	3,  // 25: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	26, // 26: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	27, // 27: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	11, // 28: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	12, // 29: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	13, // 30: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	28, // 31: sidekeeper.lease.v1.MultiplexResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	38, // 32: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	39, // 33: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	40, // 34: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	41, // 35: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	42, // 36: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	43, // 37: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
+	44, // 38: sidekeeper.lease.v1.Event.begin:type_name -> sidekeeper.once.v1.BeginResponse
+	45, // 39: sidekeeper.lease.v1.Event.work:type_name -> sidekeeper.schedule.v1.WorkResponse
+	46, // 40: sidekeeper.lease.v1.Event.share:type_name -> sidekeeper.assignment.v1.JoinResponse
+	23, // 41: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	25, // 42: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	25, // 43: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	25, // 44: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	20, // 45: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	24, // 46: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 47: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	25, // 48: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	25, // 49: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	25, // 50: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	21, // 51: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 52: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	4,  // 53: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	14, // 54: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	16, // 55: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	18, // 56: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 57: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	10, // 58: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	15, // 59: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	17, // 60: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	19, // 61: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	57, // [57:62] is the sub-list for method output_type
+	52, // [52:57] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2196,6 +2239,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_Enter)(nil),
 		(*Start_Begin)(nil),
 		(*Start_Work)(nil),
+		(*Start_Share)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[9].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
@@ -2215,6 +2259,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Event_Enter)(nil),
 		(*Event_Begin)(nil),
 		(*Event_Work)(nil),
+		(*Event_Share)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

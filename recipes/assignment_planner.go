@@ -1,0 +1,191 @@
+package recipes
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	// settleDelay is for how long nothing may have changed before a plan is made, and how long a member is there before it gets anything.
+	settleDelay = 3 * time.Second
+	// longestSettle is how long after the first change a plan is made in any case.
+	longestSettle = 10 * time.Second
+	// longestFresh bounds for how long a member gets nothing that comes back again and again.
+	longestFresh = time.Minute
+	// planTurns is over how long the sidecars of the members spread their attempts to write one plan. The first one leaves nothing to do.
+	planTurns = time.Second
+)
+
+// A Planner makes the plans of a set. Its calls are for one goroutine. It remembers for a minute which members come back again and again. One that
+// has just begun does not know them, and leaves the plans of its first minute to those of members that are there for longer.
+type Planner struct {
+	Assignment
+
+	Own func(member string) bool // whether it plans for this member
+
+	began   time.Time             // zero before the first look
+	elder   bool                  // another member is there for longer than this planner
+	seen    map[string]knownMember // by name
+	items   int32                  // their version as it was seen last
+	first   time.Time              // when the first change was seen that no plan has answered; zero if there is none
+	changed time.Time              // likewise, the last one
+	next    time.Time              // when the next plan is due; zero if none is
+	timer   *time.Timer            // to then
+}
+
+// A knownMember is what a planner knows of a member.
+type knownMember struct {
+	incarnation int64
+	capacity    int
+	pause       time.Duration // for which it got nothing new when it came
+	fresh       time.Time     // until when that is
+	gone        time.Time     // when it was; zero of one that is there
+}
+
+// Look shows the set, writes a plan if one is due, and returns what to wait for before the next look. Errors as of Watch.
+func (p *Planner) Look(ctx context.Context, store Store) (AssignmentView, Changes, error) {
+	for {
+		view, changes, err := p.Watch(ctx, store)
+		if err != nil {
+			return view, nil, err
+		}
+		now := time.Now()
+		p.observe(view, now)
+		if pause := p.next.Sub(now); p.next.IsZero() || pause > 0 {
+			if !p.next.IsZero() {
+				changes = append(changes, p.after(pause))
+			}
+			return view, changes, nil
+		}
+		if err := p.plan(ctx, store, view); err != nil {
+			return view, nil, err
+		}
+	}
+}
+
+// after is closed after a time. The one before is not closed any more.
+func (p *Planner) after(pause time.Duration) <-chan struct{} {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	over := make(chan struct{})
+	p.timer = time.AfterFunc(pause, func() { close(over) })
+	return over
+}
+
+// observe notes what has changed since the last look, and when that makes a plan due.
+func (p *Planner) observe(view AssignmentView, now time.Time) {
+	changed := p.seen == nil || view.version != p.items
+	if p.seen == nil {
+		p.seen, p.began = map[string]knownMember{}, now
+	}
+	p.items, p.elder = view.version, false
+	there := map[string]bool{}
+	for _, member := range view.Members {
+		there[member.Name] = true
+		p.elder = p.elder || !p.Own(member.Name) && member.Age+now.Sub(member.Read) > now.Sub(p.began)+time.Second
+		changed = p.sees(member, now) || changed
+	}
+	for name, member := range p.seen {
+		switch {
+		case there[name]:
+		case member.gone.IsZero():
+			member.gone, changed = now, true
+			p.seen[name] = member
+		case now.Sub(member.gone) > longestFresh:
+			delete(p.seen, name)
+		}
+	}
+	if !changed {
+		return
+	}
+	p.changed = now
+	if p.first.IsZero() {
+		p.first = now
+	}
+	p.schedule(now)
+}
+
+// sees notes a member, and says whether anything about it is new. One that comes back within a minute waits for twice as long as before.
+func (p *Planner) sees(member SetMember, now time.Time) (changed bool) {
+	before, known := p.seen[member.Name]
+	found := before
+	found.incarnation, found.capacity, found.gone = member.Incarnation, member.Capacity, time.Time{}
+	switch {
+	case !known:
+		found.pause, found.fresh = settleDelay, now.Add(settleDelay)
+	case found.incarnation != before.incarnation:
+		found.pause = min(2*before.pause, longestFresh)
+		found.fresh = now.Add(found.pause)
+	}
+	p.seen[member.Name] = found
+	return found != before
+}
+
+// schedule finds when the next plan is due: when all has settled, or when a member is not fresh any more.
+func (p *Planner) schedule(now time.Time) {
+	at := time.Time{}
+	if !p.first.IsZero() {
+		at = soonest(p.first.Add(longestSettle), p.changed.Add(settleDelay))
+	}
+	for _, member := range p.seen {
+		if member.gone.IsZero() && member.fresh.After(now) {
+			at = soonest(at, member.fresh)
+		}
+	}
+	if p.next = at; at.IsZero() {
+		return
+	}
+	if known := p.began.Add(longestFresh); p.elder && at.Before(known) {
+		at = known
+	}
+	p.next = at.Add(rand.N(planTurns)) //nolint:gosec // spreads attempts
+}
+
+// plan writes the next plan if it differs from the one that was seen. The views on which it rests are read after that one. Where more has changed
+// by then it leaves all to the next look.
+func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) error {
+	if err := store.CatchUp(ctx); err != nil {
+		return unsent(err)
+	}
+	view, _, err := p.Watch(ctx, store)
+	now := time.Now()
+	if err != nil || view.planned != seen.planned {
+		return err
+	}
+	if p.observe(view, now); p.next.After(now) {
+		return nil
+	}
+	form, same := p.balanced(view, now)
+	if !same {
+		change := Set(p.planPath(), compact(form), view.planned)
+		if view.planned < 0 {
+			change = Create(change.Path, change.Data)
+		}
+		if _, err := store.Commit(ctx, change); err != nil {
+			return again(err)
+		}
+	}
+	p.first, p.changed = time.Time{}, time.Time{}
+	p.schedule(now)
+	return nil
+}
+
+// balanced is the plan that follows, and whether it gives each member what it has.
+func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, same bool) {
+	shares := make([]*share, len(view.Members))
+	for i, member := range view.Members {
+		shares[i] = &share{
+			name: member.Name, capacity: member.Capacity, items: slices.Clone(member.Items), fresh: p.seen[member.Name].fresh.After(now),
+		}
+	}
+	balance(view.All(), shares)
+	form.Members, same = map[string][]string{}, true
+	for i, of := range shares {
+		same = same && slices.Equal(of.items, view.Members[i].Items)
+		form.Members[of.name] = of.items
+	}
+	return form, same
+}

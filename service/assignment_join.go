@@ -1,0 +1,166 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func shareResource(set name, member string) resource {
+	return resource{kindAssignment, set.text + "/" + member}
+}
+
+// parseShare checks a JoinRequest of a set.
+func parseShare(request *assignmentv1.JoinRequest) (params joinParams, err error) {
+	if params.group, err = parseSet(request); err != nil {
+		return params, err
+	}
+	if params.member, err = parseSegment("member", request.GetMember()); err != nil {
+		return params, err
+	}
+	if params.heldParams, err = parseHeld(request); err != nil {
+		return params, err
+	}
+	capacity := recipes.MaxSetItems
+	if request.Capacity != nil {
+		if capacity, err = parseCapacity(request.GetCapacity()); err != nil {
+			return params, err
+		}
+	}
+	params.about.Metadata = recipes.WithCapacity(params.about.Metadata, capacity)
+	params.conflict = membershipv1.OnConflict_ON_CONFLICT_WAIT
+	if params.wait != nil && *params.wait == 0 {
+		params.conflict, params.wait = membershipv1.OnConflict_ON_CONFLICT_REJECT, nil
+	}
+	return params, nil
+}
+
+// A shareRequest is one request to Join a set. Its place is that of a member of the set's group, which hears of the plans.
+type shareRequest struct {
+	*joinRequest[*assignmentv1.JoinResponse]
+
+	set    recipes.Assignment
+	plans  *broadcast[watchedGroup, *recipes.AssignmentView]
+	follow context.CancelFunc
+}
+
+func (s *assignmentService) Join(
+	request *assignmentv1.JoinRequest, stream grpc.ServerStreamingServer[assignmentv1.JoinResponse],
+) error {
+	keepalive := &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Keepalive{Keepalive: alive}}
+	return serve(request, stream, keepalive, s.join)
+}
+
+func (s *assignmentService) join(request *assignmentv1.JoinRequest, on line[*assignmentv1.JoinResponse]) (holder, error) {
+	params, err := parseShare(request)
+	if err != nil {
+		return nil, err
+	}
+	set := s.services.assignment(params.group)
+	of := &shareRequest{set: set, follow: func() {}}
+	of.joinRequest = &joinRequest[*assignmentv1.JoinResponse]{words: shareWords, params: params, group: set.Members()}
+	recipe := of.memberRecipe(shareResource(params.group, params.member))
+	recipe.steps = of
+	leave := recipe.end
+	recipe.end = func(why error) {
+		of.follow()
+		leave(why)
+	}
+	of.held = newHeld(s.services, on, recipe)
+	return of.held, nil
+}
+
+// shareWords are those of a member of a set.
+var shareWords = joinWords[*assignmentv1.JoinResponse]{
+	joined: func(incarnation int64) *assignmentv1.JoinResponse {
+		return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Joined{Joined: &assignmentv1.Joined{Incarnation: incarnation}}}
+	},
+	heldWords: heldWords[*assignmentv1.JoinResponse]{
+		suspended: func(s *holdv1.Suspended) *assignmentv1.JoinResponse {
+			return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Suspended{Suspended: s}}
+		},
+		resumed: func(r *holdv1.Resumed) *assignmentv1.JoinResponse {
+			return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Resumed{Resumed: r}}
+		},
+	},
+}
+
+// join makes the member, if there is such a set.
+func (s *shareRequest) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
+	if _, err := s.set.Get(ctx, s.services.ensemble); err != nil {
+		return nil, meaningOfSet(err, s.params.group.text)
+	}
+	return s.joinRequest.join(ctx, about)
+}
+
+// begin makes a member of the node, and has its caller hear of the plans.
+func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, nodeState) {
+	announcement, first := s.joinRequest.begin(ctx)
+	following, stop := context.WithCancel(s.over.ctx)
+	plans := s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity})
+	s.follow = stop
+	go s.hear(following, plans)
+	return announcement, first
+}
+
+// hear tells the caller which items are its member's, whenever that has changed, until ctx ends.
+func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, *recipes.AssignmentView]) {
+	defer plans.leave()
+	for told := (*assignmentv1.Assigned)(nil); ; {
+		now, changed := plans.now()
+		if now.err != nil {
+			s.over.end(meaningOfSet(now.err, s.params.group.text))
+			s.isEnded()
+			return
+		}
+		if now.seen {
+			told = s.tellItems(now.view, told)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tellItems tells the caller its member's items if they are not those that were told before, and returns what is told.
+func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmentv1.Assigned) *assignmentv1.Assigned {
+	at := slices.IndexFunc(view.Members, func(of recipes.SetMember) bool {
+		return of.Name == s.params.member && of.Incarnation == s.place.Incarnation
+	})
+	if at < 0 { // the view does not show the member yet, or does not any more
+		return before
+	}
+	now := &assignmentv1.Assigned{
+		Epoch: view.Epoch, Items: view.Members[at].Items, Members: int32(len(view.Members)), Total: int32(len(view.All())),
+		Unassigned: int32(len(view.Unassigned())),
+	}
+	if before != nil && before.GetEpoch() == now.GetEpoch() && before.GetMembers() == now.GetMembers() &&
+		before.GetTotal() == now.GetTotal() && before.GetUnassigned() == now.GetUnassigned() && slices.Equal(before.GetItems(), now.GetItems()) {
+		return before
+	}
+	s.tell(topicMetadata, func() *assignmentv1.JoinResponse {
+		return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Assigned{Assigned: now}}
+	})
+	return now
+}
+
+// planning looks at a set for its members of one caller, and makes the plans that are due.
+func (s *Services) planning(_ context.Context, of watchedGroup) looking[*recipes.AssignmentView] {
+	own := func(member string) bool { return s.members.has(shareResource(of.name, member)) }
+	planner := recipes.Planner{Assignment: s.assignment(of.name), Own: own}
+	return func(ctx context.Context) (*recipes.AssignmentView, recipes.Changes, error) {
+		view, changes, err := planner.Look(ctx, s.ensemble)
+		if err == nil {
+			err = s.watched.note(ctx, of.identity, len(changes))
+		}
+		return &view, changes, err
+	}
+}
