@@ -441,6 +441,7 @@ func (c callers) carried(t *testing.T) callers {
 	c.elections = carriedElections{c.elections, all}
 	c.once = carriedWork{c.once, all}
 	c.schedules = carriedSchedules{c.schedules, all}
+	c.assignments = carriedAssignments{c.assignments, all}
 	c.leases = all
 	return c
 }

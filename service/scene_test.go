@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -65,6 +66,8 @@ type callers struct {
 	queues    queuev1.QueueServiceClient
 	once      oncev1.OnceServiceClient
 	schedules schedulev1.ScheduleServiceClient
+
+	assignments assignmentv1.AssignmentServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -230,7 +233,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 		barriers: barrierv1.NewBarrierServiceClient(connection), agreements: agreementv1.NewAgreementServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 		queues: queuev1.NewQueueServiceClient(connection), once: oncev1.NewOnceServiceClient(connection),
-		schedules: schedulev1.NewScheduleServiceClient(connection),
+		schedules: schedulev1.NewScheduleServiceClient(connection), assignments: assignmentv1.NewAssignmentServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

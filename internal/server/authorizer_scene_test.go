@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -197,7 +198,7 @@ type asking struct {
 // askings are all uses of all methods.
 func askings() []asking {
 	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(), onceAskings(),
-		scheduleAskings(),
+		scheduleAskings(), assignmentAskings(),
 		electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
@@ -288,6 +289,29 @@ func onceAskings() []asking {
 		asOperator("", about(oncev1.OnceService_Forget_FullMethodName, func(n string) *oncev1.ForgetRequest {
 			return &oncev1.ForgetRequest{Name: n, Key: "k"}
 		})),
+	}
+}
+
+func assignmentAskings() []asking {
+	return []asking{
+		about(assignmentv1.AssignmentService_Define_FullMethodName, func(n string) *assignmentv1.DefineRequest {
+			return &assignmentv1.DefineRequest{Set: n, Count: 1}
+		}),
+		about(assignmentv1.AssignmentService_Join_FullMethodName, func(n string) *assignmentv1.JoinRequest {
+			return &assignmentv1.JoinRequest{Set: n, Member: "m"}
+		}),
+		about(assignmentv1.AssignmentService_SetCapacity_FullMethodName, func(n string) *assignmentv1.SetCapacityRequest {
+			return &assignmentv1.SetCapacityRequest{Set: n, Member: "m"}
+		}),
+		about(assignmentv1.AssignmentService_Get_FullMethodName, func(n string) *assignmentv1.GetRequest {
+			return &assignmentv1.GetRequest{Set: n}
+		}),
+		about(assignmentv1.AssignmentService_List_FullMethodName, func(n string) *assignmentv1.ListRequest {
+			return &assignmentv1.ListRequest{Prefix: n}
+		}),
+		about(assignmentv1.AssignmentService_Delete_FullMethodName, func(n string) *assignmentv1.DeleteRequest {
+			return &assignmentv1.DeleteRequest{Set: n}
+		}),
 	}
 }
 

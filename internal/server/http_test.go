@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -239,6 +240,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		agreementv1.AgreementService_Vote_FullMethodName,
 		oncev1.OnceService_Begin_FullMethodName,
 		schedulev1.ScheduleService_Work_FullMethodName,
+		assignmentv1.AssignmentService_Join_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

@@ -121,6 +121,8 @@ var rpcs = []struct {
 	{"grpc.reflection.v1alpha.ServerReflection", both, "ServerReflectionInfo"},
 	{"sidekeeper.agreement.v1.AgreementService", unary, "Abort Begin Forget Get"},
 	{"sidekeeper.agreement.v1.AgreementService", stream, "Await Vote"},
+	{"sidekeeper.assignment.v1.AssignmentService", unary, "Define Delete Get List SetCapacity"},
+	{"sidekeeper.assignment.v1.AssignmentService", stream, "Join"},
 	{"sidekeeper.barrier.v1.BarrierService", unary, "Leave List Remove Set"},
 	{"sidekeeper.barrier.v1.BarrierService", stream, "Enter Wait"},
 	{"sidekeeper.config.v1.ConfigService", unary, "Commit Delete Get List Put"},
