@@ -13,7 +13,7 @@ const (
 	// longestSettle is how long after the first change a plan is made in any case.
 	longestSettle = 10 * time.Second
 	// longestFresh bounds for how long a member gets nothing that comes back again and again.
-	longestFresh = time.Minute
+	longestFresh = 60 * time.Second
 	// planTurns is over how long the sidecars of the members spread their attempts to write one plan. The first one leaves nothing to do.
 	planTurns = time.Second
 )

@@ -16,7 +16,7 @@ import (
 )
 
 // longestSet leaves room for an item behind it in the name of a lock.
-const longestSet = longestName - 1 - longestSegment
+const longestSet = 135 // bytes of the 200 of a name, without a slash and a segment
 
 // assignmentService answers sidekeeper.assignment.v1.AssignmentService. The lock of an item is LockService's of the set's name and the item's.
 type assignmentService struct {

@@ -445,7 +445,7 @@ type Assigned struct {
 	Members int32 `protobuf:"varint,3,opt,name=members,proto3" json:"members,omitempty"`
 	// Always set. How many items the set has.
 	Total int32 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
-	// How many items the plan gives to no member that is there: the members' capacities are too small, or the next plan is not made yet.
+	// How many items the plan gives to no member that is there. Either the members' capacities are too small, or the next plan is not made yet.
 	Unassigned    int32 `protobuf:"varint,5,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
