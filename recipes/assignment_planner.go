@@ -25,10 +25,11 @@ type Planner struct {
 
 	Own func(member string) bool // whether it plans for this member
 
-	began   time.Time             // zero before the first look
-	elder   bool                  // another member is there for longer than this planner
+	began   time.Time              // zero before the first look
+	elder   bool                   // another member is there for longer than this planner
 	seen    map[string]knownMember // by name
 	items   int32                  // their version as it was seen last
+	planned int32                  // likewise, the plan\'s
 	first   time.Time              // when the first change was seen that no plan has answered; zero if there is none
 	changed time.Time              // likewise, the last one
 	next    time.Time              // when the next plan is due; zero if none is
@@ -78,10 +79,13 @@ func (p *Planner) after(pause time.Duration) <-chan struct{} {
 // observe notes what has changed since the last look, and when that makes a plan due.
 func (p *Planner) observe(view AssignmentView, now time.Time) {
 	changed := p.seen == nil || view.version != p.items
+	if view.planned != p.planned { // which answers what was seen before; whether it does so well is looked at once more
+		p.first, changed = time.Time{}, true
+	}
 	if p.seen == nil {
 		p.seen, p.began = map[string]knownMember{}, now
 	}
-	p.items, p.elder = view.version, false
+	p.items, p.planned, p.elder = view.version, view.planned, false
 	there := map[string]bool{}
 	for _, member := range view.Members {
 		there[member.Name] = true

@@ -226,22 +226,39 @@ func TestASetIsRemovedOnceItHasNoMembers(t *testing.T) {
 	})
 }
 
-// Its reader shows it the members as they were, and another planner has made a plan since: what it computes must not undo that.
-func TestAPlannerThatLagsUndoesNoNewerPlan(t *testing.T) {
+// Its write comes when another planner has made a plan for a member that it does not know of yet.
+func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		late := c.NewReader()
-		c.entersWith(late, "a", any)
-		late.After(func(of standin.Operation) error {
-			if of.Name == "CatchUp" {
-				late.Lag() // right behind it, so that what is read rests on older views
+		c.enters("a", any)
+		c.expectShares(5*time.Second, "a:0 1 2 3")
+		late, sent := c.NewReader(), make(chan struct{})
+		late.Before(func(of standin.Operation) error {
+			if of.Name == "Commit" {
+				<-sent
 			}
 			return nil
 		})
+		c.entersWith(late, "b", any)
+		c.expectShares(5*time.Second, "a:0 1, b:2 3")
+		time.Sleep(2 * time.Minute) // then the planner of b makes plans, too
+		c.enters("c", any)
+		c.expectShares(5*time.Second, "a:0, b:2 3, c:1")
+		close(sent)
+		c.expectShares(time.Second, "a:0, b:2 3, c:1")
+	})
+}
+
+func TestAPlanThatNamesAnItemTwiceGivesItOnce(t *testing.T) {
+	t.Parallel()
+	inCrew(t, 4, func(c crew) {
+		c.enters("a", any)
 		c.enters("b", any)
 		c.expectShares(5*time.Second, "a:0 2, b:1 3")
-		c.enters("c", any)
-		c.expectShares(30*time.Second, "a:0, b:1 3, c:2")
+		_, err := c.Commit(c.living, recipes.Set(shards.Path+"/plan", []byte(`{"members":{"a":["3","0","3","9"],"b":["0","3"]}}`), -1))
+		c.must(err)
+		c.expectShares(0, "a:0 3, b:, none:1 2")
+		c.expectShares(5*time.Second, "a:0 3, b:1 2")
 	})
 }
 
