@@ -230,22 +230,29 @@ func TestASetIsRemovedOnceItHasNoMembers(t *testing.T) {
 func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		c.enters("a", any)
+		prompt, late := c.NewReader(), c.NewReader()
+		begun, sent := make(chan struct{}), make(chan struct{})
+		c.entersWith(prompt, "a", any)
 		c.expectShares(5*time.Second, "a:0 1 2 3")
-		late, sent := c.NewReader(), make(chan struct{})
-		late.Before(func(of standin.Operation) error {
-			if of.Name == "Commit" {
-				<-sent
-			}
-			return nil
-		})
 		c.entersWith(late, "b", any)
 		c.expectShares(5*time.Second, "a:0 1, b:2 3")
 		time.Sleep(2 * time.Minute) // then the planner of b makes plans, too
+		atCommit := func(reader *standin.Reader, do func()) {
+			reader.Before(func(of standin.Operation) error {
+				if of.Name == "Commit" {
+					do()
+				}
+				return nil
+			})
+		}
+		atCommit(prompt, func() { <-begun })
+		atCommit(late, sync.OnceFunc(func() { close(begun); <-sent }))
 		c.enters("c", any)
 		c.expectShares(5*time.Second, "a:0, b:2 3, c:1")
+		c.enters("d", any)
+		c.expectShares(5*time.Second, "a:0, b:2, c:1, d:3")
 		close(sent)
-		c.expectShares(time.Second, "a:0, b:2 3, c:1")
+		c.expectShares(time.Second, "a:0, b:2, c:1, d:3")
 	})
 }
 

@@ -17,7 +17,7 @@ const (
 // Table is all mutants.
 var Table = slices.Concat(
 	planned, met, heartbeats, returns, permits, elections, overHTTP, fences, several, waits, barriers, queues, agreements, partners,
-	once, ticks, claims,
+	once, ticks, claims, assignments,
 )
 
 // planned are those of the formula for how long a lease is valid, those of the plan by their numbers, and bugs that there were.
