@@ -47,8 +47,9 @@ type Client struct {
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool
-	absent    func(error) // told while the sidecar or the ensemble is away; may be nil
-	resumes   bool        // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
+	absent    func(error)  // told while the sidecar or the ensemble is away; may be nil
+	log       *slog.Logger // of WithLogger; nil without it
+	resumes   bool         // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
 }
 
 // An Option changes how Dial reaches the sidecar.
@@ -70,7 +71,7 @@ func WithTLS(config *tls.Config) Option {
 }
 
 // WithLogger has the client say on the logger what it does in the background: why it could not ask the sidecar for how long something
-// is valid. Without it, it says nothing.
+// is valid, and why a handler of Share has failed. Without it, the client says only the latter, on slog's default logger.
 func WithLogger(log *slog.Logger) Option {
 	return func(s *settings) { s.log = log }
 }
@@ -89,7 +90,7 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 // Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
 // says, and without that DefaultAddress. It does not wait for a connection; the first call does.
 func Dial(target string, options ...Option) (*Client, error) {
-	chosen := settings{clock: systemClock{read: systemTime}, log: slog.New(slog.DiscardHandler)}
+	chosen := settings{clock: systemClock{read: systemTime}}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -182,6 +183,7 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 		stop:       stop,
 		noRetries:  chosen.noRetries,
 		absent:     chosen.absent,
+		log:        chosen.log,
 	}
 	c.endings.locks = c.locks
 	c.holdKeeper = newKeeper(chosen, c.checkHolds)

@@ -1,6 +1,7 @@
 package sidekeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,7 +46,8 @@ type keeper struct {
 }
 
 func newKeeper(chosen settings, ask func(context.Context, []string) ([]answer, error)) *keeper {
-	return &keeper{clock: chosen.clock, log: chosen.log, ask: ask, claims: map[string]*claim{}, news: []chan struct{}{
+	log := cmp.Or(chosen.log, slog.New(slog.DiscardHandler))
+	return &keeper{clock: chosen.clock, log: log, ask: ask, claims: map[string]*claim{}, news: []chan struct{}{
 		make(chan struct{}, 1), make(chan struct{}, 1),
 	}}
 }

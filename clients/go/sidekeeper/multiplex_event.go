@@ -24,6 +24,8 @@ func (r *request) hear(event *leasev1.Event) {
 			r.begun, r.holdID, r.token = true, event.GetWork().GetFire().GetHoldId(), event.GetWork().GetFire().GetFencingToken()
 		case joined != nil:
 			r.begun, r.token = true, joined.GetIncarnation()
+		case event.GetShare().GetJoined() != nil:
+			r.begun, r.token = true, event.GetShare().GetJoined().GetIncarnation()
 		}
 		r.add(func() { r.handle(event) })
 	}

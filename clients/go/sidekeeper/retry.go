@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -64,6 +65,8 @@ var retryable = map[string]func(error) bool{
 	membershipv1.MembershipService_Create_FullMethodName: isTransient,
 	configv1.ConfigService_Get_FullMethodName:            isTransient,
 	configv1.ConfigService_List_FullMethodName:           isTransient,
+	// So may this, for Share.
+	assignmentv1.AssignmentService_SetCapacity_FullMethodName: isTransient,
 	// Those may not, and are only made again where the sidecar says that nothing was done.
 	barrierv1.BarrierService_Remove_FullMethodName:   wasNotSent,
 	sequencev1.SequenceService_Create_FullMethodName: wasNotSent,
