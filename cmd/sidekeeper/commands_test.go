@@ -247,7 +247,7 @@ func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
 func TestWrongUseIsToldInOneLine(t *testing.T) {
 	t.Parallel()
 	for args, said := range map[string]string{
-		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, barrier, completion, config, console, cron, dev, doctor, elect, ` +
+		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, assign, barrier, completion, config, console, cron, dev, doctor, elect, ` +
 			"groups, health, inject-webhook, leases, lock, members, once, queue, quota, schedule, semaphore, seq, serve, top, version",
 		"lock bogus": `unknown command "bogus" for "sidekeeper lock", ` +
 			"which has break, claim, extend, ls, release, revoke, run, show, why",
@@ -262,6 +262,14 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"lock run a --keep 1h -- c":                "--keep and --on-loss: only with --once",
 		"lock run a --once k --keep 999ms -- c":    `--keep is "999ms": a duration from 1s to 8784h0m0s`,
 		"lock run a --once k --on-loss again -- c": `--on-loss is "again": must be one of retry|skip`,
+		"assign run a":                             "usage: sidekeeper assign run SET -- COMMAND [ARGUMENT...]",
+		"assign run a --capacity 2001 -- c":        `--capacity is "2001": a whole number from 0 to 2000`,
+		"assign run a --kill-grace -1s -- c":       `--kill-grace is "-1s": a duration from 0s, such as 1m30s`,
+		"assign define a":                          "either --count or ITEMs are required, and not both",
+		"assign define a b --count 2":              "either --count or ITEMs are required, and not both",
+		"assign define a --count 2001":             `--count is "2001": a whole number from 1 to 2000`,
+		"assign define":                            "usage: sidekeeper assign define SET [ITEM...]",
+		"assign capacity a b c":                    `N is "c": a whole number from 0 to 2000`,
 		"once forget a b --wait 25h":               `--wait is "25h": a duration from 0s to 24h0m0s`,
 		"lock run a b --lock-delay 1s -- c":        "--lock-delay: only with one lock",
 		"lock run a --lock-delay 61s -- b":         `--lock-delay is "61s": a duration from 0s to 1m0s`,

@@ -102,6 +102,23 @@ var trials = map[string]trial{
 	"sidekeeper cron run /etc/sidekeeper/crontab --time-zone Europe/Berlin --prefix billing": {
 		before: crontabs, says: "1 lines of ", ended: syscall.SIGTERM,
 	},
+	"sidekeeper assign define orders --count 16":           {says: "^orders has 16 items\n$"},
+	"sidekeeper assign define orders --count 8 --drop":     {before: assignable, says: "^orders has 8 items\n$"},
+	"sidekeeper assign define tenants acme globex initech": {says: "^tenants has 3 items\n$"},
+	"sidekeeper assign ls":                                 {before: assignable, says: `(?m)^orders +16 +0 +16$`},
+	"sidekeeper assign ls shop --output json":              {before: assignable, says: `^\{"sets":\[\],`},
+	"sidekeeper assign show orders":                        {before: assignable, beside: worked, says: "^orders: 16 items, 1 members, "},
+	"sidekeeper assign show orders --holders":              {before: assignable, says: `(?m)^15 +- +- +- +- +-$`},
+	"sidekeeper assign show orders --output json":          {before: assignable, says: `"set":"orders"`},
+	"sidekeeper assign drain orders web-1":                 {before: assignable, beside: worked, says: "^web-1 of orders gets no items any more\n$"},
+	"sidekeeper assign capacity orders web-1 4":            {before: assignable, beside: worked, says: "^web-1 of orders takes up to 4 items\n$"},
+	"sidekeeper assign rm orders":                          {before: assignable, says: "^orders is removed\n$"},
+	`sidekeeper assign run orders -- sh -c 'exec ./work --shard "$SIDEKEEPER_ITEM"'`: {
+		before: assignable, says: `(?m)^working on orders/15 with --shard 15$`, ended: os.Interrupt,
+	},
+	"sidekeeper assign run orders --member web-1 --capacity 4 --kill-grace 30s -- ./work": {
+		before: assignable, says: `(?m)^working on orders/\d+ with $`, ended: syscall.SIGTERM,
+	},
 	"sidekeeper lock run accounts/7 accounts/9 -- ./transfer": {
 		says: `^accounts/7 accounts/9 \d+ \d+ under accounts/7:\d+ accounts/9:\d+\n$`,
 	},
@@ -349,6 +366,9 @@ var trials = map[string]trial{
 // planned plans a schedule.
 const planned = "sidekeeper schedule put nightly '0 3 * * *'"
 
+// assignable defines a set of items.
+const assignable = "sidekeeper assign define orders --count 16"
+
 // claimed claims a lock.
 const claimed = "sidekeeper lock claim staging --for 1h --reason test --claim-file claim"
 
@@ -365,6 +385,7 @@ const holding = "sh -c 'echo holding $SIDEKEEPER_FENCING_TOKEN; exec sleep 60'"
 var (
 	held    = beside{"sidekeeper lock run reports -- " + holding, `holding (\d+)`, "4294967321"}
 	leading = beside{"sidekeeper elect run reports --candidate host-2 -- " + holding, "(holding)", "-"}
+	worked  = beside{"sidekeeper assign run orders --member web-1 -- ./work", "(web-1 of orders has)", "-"}
 	joined  = beside{"sidekeeper members join web web-7 -- " + holding, "(holding)", "-"}
 )
 
@@ -384,6 +405,7 @@ var scripts = map[string]string{
 	"make-reports":  `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
 	"clean-up":      "echo cleaning",
 	"transfer":      `echo "$SIDEKEEPER_LOCK_NAME $SIDEKEEPER_FENCING_TOKEN under $SIDEKEEPER_GUARDS"`,
+	"work":          `echo "working on $SIDEKEEPER_SET/$SIDEKEEPER_ITEM with $*"; exec sleep 600`,
 	"serve":         `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
 }
 

@@ -67,6 +67,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newOnceCommand(reach),
 		newScheduleCommand(reach),
 		newCronCommand(reach),
+		newAssignCommand(reach),
 		newBarrierCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),
