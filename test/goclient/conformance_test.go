@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
 	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
@@ -56,7 +57,7 @@ type step struct {
 	Sequence, Barrier                string
 	First, Last                      int64
 	Count, Ahead                     int32
-	Group, Member                    string
+	Group, Member, Set               string
 	OnConflict                       string `yaml:"on conflict"`
 	Key, Value, If, Prefix           string
 	Work, Per, Outcome               string
@@ -156,6 +157,7 @@ type stage struct {
 	dev     devv1.DevServiceClient
 
 	schedules schedulev1.ScheduleServiceClient
+	sets      assignmentv1.AssignmentServiceClient
 
 	clients map[string]*sidekeeper.Client
 	claims  map[string]claim
@@ -163,6 +165,7 @@ type stage struct {
 	pending map[string]*pending
 	jobs    map[string]*job
 	views   map[string]*sidekeeper.ConfigView
+	works   *floor // of those that share sets
 
 	mu          sync.Mutex
 	positions   map[string]int
@@ -205,7 +208,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, stand: map[string]*sidekeeper.Claim{},
 		pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
-		shown:       map[string]string{},
+		shown: map[string]string{}, works: newFloor(),
 		ahead:       map[string]map[string]int{},
 		revocations: map[string]sidekeeper.Revocation{},
 	}
@@ -231,6 +234,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 	t.Cleanup(func() { connection.Close() })
 	s.dev = devv1.NewDevServiceClient(connection)
 	s.schedules = schedulev1.NewScheduleServiceClient(connection)
+	s.sets = assignmentv1.NewAssignmentServiceClient(connection)
 	return s
 }
 
@@ -565,6 +569,11 @@ var doing = map[string]func(*stage, step){
 			return client.Work(ctx, of.Schedule, options)
 		})
 	},
+	"define set": func(s *stage, of step) {
+		_, err := s.sets.Define(s.t.Context(), &assignmentv1.DefineRequest{Set: of.Set, Count: of.Count})
+		must(s.t, err)
+	},
+	"share": (*stage).share,
 	"open lease": func(s *stage, of step) {
 		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
 		if of.TTL != nil {
@@ -821,6 +830,38 @@ func (s *stage) begin(of step, with func(context.Context, func(context.Context, 
 	})
 }
 
+// share has a member work on the items of a set until it is finished, or tells that it cannot.
+func (s *stage) share(of step) {
+	client := s.client(of)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	work := func(ctx context.Context, item *sidekeeper.Item) error {
+		s.works.enter(s.t, item.Set()+"/"+item.Name(), of.As)
+		defer s.works.leave(item.Set() + "/" + item.Name())
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	run := func() error { return client.Share(ctx, of.Set, work, sidekeeper.ShareOptions{Member: of.Member}) }
+	if of.Error != nil {
+		s.ended(of, run())
+		cancel()
+		return
+	}
+	j := newJob()
+	s.jobs[of.As] = j
+	s.inBackground(cancel, func() {
+		if err := run(); errors.Is(err, context.Canceled) {
+			j.done <- nil
+		} else {
+			j.done <- err
+		}
+	})
+	go func() {
+		<-j.finish
+		cancel()
+	}()
+	s.t.Cleanup(j.end)
+}
+
 // carryOut does something, in the background if it is for later.
 func (s *stage) carryOut(of step, do func(context.Context) error) {
 	s.t.Helper()
@@ -994,6 +1035,12 @@ var expecting = map[string]func(*stage, step){
 		if late := time.Since(tick.At()); tick.RunID() != of.Run || late < -time.Minute || late > time.Minute {
 			s.t.Fatalf("%s is of run %q, due %v ago", of.Of, tick.RunID(), late)
 		}
+	},
+	"works on": func(s *stage, of step) {
+		s.until(of, func() bool {
+			items, _ := s.works.of(of.Of)
+			return len(items) == of.Number
+		})
 	},
 	"history": func(s *stage, of step) {
 		if told := s.history(of.Schedule); !slices.Equal(told, of.Are) {
