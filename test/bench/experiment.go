@@ -44,6 +44,12 @@ func experiments(quick bool) []experiment {
 		r.cycles = 10
 	}
 	all = append(all, experiment{spread, "One server and one sidecar in each of three regions, by the round trip between two regions", r.run})
+	s := shares{members: 20, items: 500, away: 20 * time.Second}
+	if quick {
+		s = shares{members: 4, items: 40, away: 2 * time.Second}
+	}
+	title = fmt.Sprintf("Items shared out, %d among %d members", s.items, s.members)
+	all = append(all, experiment{"shares", title, s.run})
 	a := attacked{rounds: 3, lasts: 20 * time.Second}
 	if quick {
 		a.rounds, a.lasts = 1, 10*time.Second
