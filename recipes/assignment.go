@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,8 @@ func (i *ItemAssigned) Unwrap() error { return ErrItemsAssigned }
 const (
 	// MaxSetItems bounds how many items a set has: the plan names each of them.
 	MaxSetItems = 2000
+	// MaxSetMembers bounds how many members a set has.
+	MaxSetMembers = 2000
 	// capacityKey is where a member's metadata says how many items it takes.
 	capacityKey = "capacity"
 )
@@ -70,9 +73,12 @@ func (i Items) All() []string {
 	return all
 }
 
+// Total is how many items there are.
+func (i Items) Total() int { return max(i.Count, len(i.Names)) }
+
 // planForm is the data of a plan's node.
 type planForm struct {
-	Members map[string][]string `json:"members"` // the items of each, by its name
+	Members map[string][]string `json:"members,omitempty"` // the items of each, by its name; nil before the first plan
 }
 
 // A SetMember is a member of a set.
@@ -87,24 +93,16 @@ type SetMember struct {
 type AssignmentView struct {
 	Items
 
-	Epoch   int64       // tells plans apart, and grows with each; 0 without a plan
-	Planned time.Time   // when the plan was written, by the clock of the ensemble's leader
-	Members []SetMember // in the order of their names
+	Epoch      int64       // tells plans apart, and grows with each; 0 without a plan
+	Planned    time.Time   // when the plan was written, by the clock of the ensemble's leader
+	Members    []SetMember // in the order of their names
+	Unassigned int         // items that the plan gives to no member that is there
+	Omitted    int         // members that have no room in a view, or may not be read
 
 	version int32               // of the items
 	planned int32               // the version of the plan; −1 without one
 	plan    map[string][]string // the items of each member, by its name
-}
-
-// Unassigned are the items that the plan gives to no member that is there.
-func (v *AssignmentView) Unassigned() []string {
-	given := map[string]bool{}
-	for _, member := range v.Members {
-		for _, item := range member.Items {
-			given[item] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(v.All()), func(item string) bool { return given[item] })
+	hidden  []SetMember         // the omitted members, of which only the names are known
 }
 
 // CapacityIn is what a member's metadata say of its capacity. A member that says nothing there takes what it gets.
@@ -147,34 +145,47 @@ func (a Assignment) Watch(ctx context.Context, tree Tree) (view AssignmentView, 
 	if err != nil {
 		return view, nil, err
 	}
-	view.planned = -1
-	if plan.Czxid != 0 {
-		view.Epoch, view.Planned, view.planned = plan.Mzxid, plan.Modified, plan.Version
-		form := planForm{}
-		if json.Unmarshal(plan.Data, &form) == nil { // what another program has written there is no advice
-			view.plan = form.Members
-		}
-	}
+	view.takePlan(plan)
 	for _, member := range group.Members {
 		view.Members = append(view.Members, SetMember{Member: member, Capacity: CapacityIn(member.Metadata)})
 	}
+	for _, name := range group.Omitted {
+		view.hidden = append(view.hidden, SetMember{Member: Member{Name: name}, Capacity: MaxSetItems})
+	}
 	view.share()
 	return view, append(changes, planned.Done(), changed.Done()), nil
+}
+
+// takePlan reads a plan's node, which has no version if it is not there. What another program has written there is no advice.
+func (v *AssignmentView) takePlan(plan Node) {
+	v.planned = -1
+	if plan.Czxid == 0 {
+		return
+	}
+	v.planned = plan.Version
+	form := planForm{}
+	if json.Unmarshal(plan.Data, &form) == nil && form.Members != nil {
+		v.Epoch, v.Planned, v.plan = plan.Mzxid, plan.Modified, form.Members
+	}
 }
 
 // share gives each member that is there what the plan names, as far as that is an item. An item that the plan names twice counts once.
 func (v *AssignmentView) share() {
 	place := placesOf(v.All())
 	taken := make([]bool, len(place))
-	for i := range v.Members {
-		member := &v.Members[i]
-		for _, item := range v.plan[member.Name] {
-			if at, is := place[item]; is && !taken[at] {
-				taken[at] = true
-				member.Items = append(member.Items, item)
+	v.Unassigned, v.Omitted = len(place), len(v.hidden)
+	for _, some := range [][]SetMember{v.Members, v.hidden} {
+		for i := range some {
+			member := &some[i]
+			for _, item := range v.plan[member.Name] {
+				if at, is := place[item]; is && !taken[at] {
+					taken[at] = true
+					member.Items = append(member.Items, item)
+				}
 			}
+			v.Unassigned -= len(member.Items)
+			slices.SortFunc(member.Items, func(a, b string) int { return place[a] - place[b] })
 		}
-		slices.SortFunc(member.Items, func(a, b string) int { return place[a] - place[b] })
 	}
 }
 
@@ -200,17 +211,22 @@ func (a Assignment) watchPlan(ctx context.Context, tree Tree) (Node, *Signal, er
 
 func (a Assignment) watchItems(ctx context.Context, tree Tree) (view AssignmentView, changed *Signal, _ error) {
 	node, changed, err := tree.Watch(ctx, a.Path)
+	view, err = itemsIn(node, err)
+	return view, changed, err
+}
+
+func itemsIn(node Node, err error) (view AssignmentView, _ error) {
 	if errors.Is(err, ErrNoNode) || err == nil && node.Bare {
-		return view, nil, ErrNoAssignment
+		return view, ErrNoAssignment
 	}
 	if err != nil {
-		return view, nil, err
+		return view, err
 	}
 	view.version = node.Version
 	if json.Unmarshal(node.Data, &view.Items) != nil || view.Count < 0 || view.Count > MaxSetItems || len(view.Names) > MaxSetItems {
-		return view, nil, ErrMalformedRecord
+		return view, ErrMalformedRecord
 	}
-	return view, changed, nil
+	return view, nil
 }
 
 // Get reads the set as it is now. Errors as of Watch.
@@ -218,58 +234,87 @@ func (a Assignment) Get(ctx context.Context, tree Tree) (AssignmentView, error) 
 	if err := tree.CatchUp(ctx); err != nil {
 		return AssignmentView{}, unsent(err)
 	}
-	return a.Read(ctx, tree)
-}
-
-// Read reads the set as the tree shows it. Errors as of Watch.
-func (a Assignment) Read(ctx context.Context, tree Tree) (AssignmentView, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // of the watching
 	view, _, err := a.Watch(ctx, tree)
 	return view, err
 }
 
+// Size is how many items and members a set has, and how many items the plan gives to no member that is there, as the tree shows it. Errors as of
+// Watch.
+func (a Assignment) Size(ctx context.Context, tree Tree) (view AssignmentView, _ error) {
+	plan, err := tree.Get(ctx, a.planPath())
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return view, err
+	}
+	node, err := tree.Get(ctx, a.Path)
+	if view, err = itemsIn(node, err); err != nil {
+		return view, err
+	}
+	names, err := tree.Children(ctx, a.Members().Path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return view, err
+	}
+	view.takePlan(plan)
+	for _, name := range names {
+		view.Members = append(view.Members, SetMember{Member: Member{Name: name}})
+	}
+	view.share()
+	return view, nil
+}
+
 // Define makes a set of items, or gives it others. Without drop, items that a member has stay: ErrItemsAssigned.
 func (a Assignment) Define(ctx context.Context, store Store, items Items, drop bool) error {
-	for {
-		view, err := a.Get(ctx, store)
-		change := Set(a.Path, compact(items), view.version)
+	return a.change(ctx, store, func(view AssignmentView, err error, _ bool) error {
 		switch {
 		case errors.Is(err, ErrNoAssignment):
-			err = a.make(ctx, store, items)
+			return a.make(ctx, store, items)
 		case err != nil && !errors.Is(err, ErrMalformedRecord):
 			return err
 		case err == nil && slices.Equal(view.All(), items.All()):
 			return nil
-		default:
-			if err := view.mayBecome(items); err != nil && !drop {
-				return err
-			}
-			_, err = store.Commit(ctx, change)
 		}
-		if err == nil {
-			return nil
+		if err := view.mayBecome(items); err != nil && !drop {
+			return err
 		}
-		if err := again(err); err != nil {
+		_, err = store.Commit(ctx, Set(a.Path, compact(items), view.version))
+		return err
+	})
+}
+
+// change has the set changed by what it is, until that comes to something. by is given why it cannot be read, and whether a reply was lost.
+func (a Assignment) change(ctx context.Context, store Store, by func(view AssignmentView, err error, unknown bool) error) error {
+	for unknown := error(nil); ; {
+		view, err := a.Get(ctx, store)
+		if err == nil || errors.Is(err, ErrNoAssignment) || errors.Is(err, ErrMalformedRecord) {
+			err = by(view, err, unknown != nil)
+		} else if unknown != nil {
+			return errors.Join(unknown, err)
+		}
+		if errors.Is(err, ErrOutcomeUnknown) {
+			unknown = err
+		}
+		if err == nil || again(err) != nil {
 			return err
 		}
 	}
 }
 
-// make makes the set's node. A container that a late member has left there becomes it.
+// make makes the set's nodes. A container that a late member has left there becomes it, and stays for the plan's sake.
 func (a Assignment) make(ctx context.Context, store Store, items Items) error {
-	_, err := store.Commit(ctx, Create(a.Path, compact(items)))
-	switch {
-	case errors.Is(err, ErrNoNode):
-		return errors.Join(ErrNoNode, store.MakeDirectory(ctx, path.Dir(a.Path)))
-	case !errors.Is(err, ErrExists):
+	plan := Create(a.planPath(), compact(planForm{}))
+	_, err := store.Commit(ctx, Create(a.Path, compact(items)), plan)
+	if errors.Is(err, ErrNoNode) {
+		return cmp.Or(store.MakeDirectory(ctx, path.Dir(a.Path)), err)
+	}
+	if !errors.Is(err, ErrExists) {
 		return err
 	}
-	left, failure := store.Get(ctx, a.Path)
-	if failure != nil || !left.Bare {
-		return errors.Join(err, failure)
+	left, err := store.Get(ctx, a.Path)
+	if err != nil || !left.Bare {
+		return cmp.Or(err, ErrExists)
 	}
-	_, err = store.Commit(ctx, Set(a.Path, compact(items), left.Version))
+	_, err = store.Commit(ctx, Set(a.Path, compact(items), left.Version), plan)
 	return err
 }
 
@@ -291,23 +336,17 @@ func (v *AssignmentView) mayBecome(items Items) error {
 
 // Remove removes the set. ErrNoAssignment, ErrAssignmentInUse.
 func (a Assignment) Remove(ctx context.Context, store Store) error {
-	for tried := false; ; tried = true {
-		view, err := a.Get(ctx, store)
+	return a.change(ctx, store, func(view AssignmentView, err error, unknown bool) error {
 		switch {
-		case errors.Is(err, ErrNoAssignment) && tried: // a reply was lost
+		case errors.Is(err, ErrNoAssignment) && unknown:
 			return nil
 		case err != nil && !errors.Is(err, ErrMalformedRecord):
 			return err
 		case len(view.Members) > 0:
 			return ErrAssignmentInUse
 		}
-		if err = a.clear(ctx, store, view); err == nil {
-			return nil
-		}
-		if err = again(err); err != nil {
-			return err
-		}
-	}
+		return a.clear(ctx, store, view)
+	})
 }
 
 // clear deletes what lies at the set's path, in one transaction.

@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,7 +25,8 @@ const (
 type Planner struct {
 	Assignment
 
-	Own func(member string) bool // whether it plans for this member
+	Own    func(member string) bool // whether it plans for this member
+	Failed func(err error)          // is told why a plan could not be written
 
 	began   time.Time              // zero before the first look
 	elder   bool                   // another member is there for longer than this planner
@@ -40,15 +43,17 @@ type Planner struct {
 type knownMember struct {
 	incarnation int64
 	capacity    int
-	pause       time.Duration // for which it got nothing new when it came
+	came        time.Time     // when this incarnation was first seen
+	pause       time.Duration // for which it got nothing new then
 	fresh       time.Time     // until when that is
 	gone        time.Time     // when it was; zero of one that is there
 }
 
-// Look shows the set, writes a plan if one is due, and returns what to wait for before the next look. Errors as of Watch.
+// Look shows the set, writes a plan if one is due, and returns what to wait for before the next look. Errors as of Watch. A plan that cannot be
+// written is tried again some time later.
 func (p *Planner) Look(ctx context.Context, store Store) (AssignmentView, Changes, error) {
 	for {
-		view, changes, err := p.Watch(ctx, store)
+		view, changes, err := p.watch(ctx, store)
 		if err != nil {
 			return view, nil, err
 		}
@@ -64,6 +69,20 @@ func (p *Planner) Look(ctx context.Context, store Store) (AssignmentView, Change
 			return view, nil, err
 		}
 	}
+}
+
+// watch is Watch, by no view that is older than what others knew when the planner began, or that lacks a set which is there.
+func (p *Planner) watch(ctx context.Context, store Store) (view AssignmentView, changes Changes, err error) {
+	if p.seen != nil {
+		view, changes, err = p.Watch(ctx, store)
+	}
+	if p.seen != nil && !errors.Is(err, ErrNoAssignment) {
+		return view, changes, err
+	}
+	if err := store.CatchUp(ctx); err != nil {
+		return view, nil, unsent(err)
+	}
+	return p.Watch(ctx, store)
 }
 
 // after is closed after a time. The one before is not closed any more.
@@ -85,12 +104,14 @@ func (p *Planner) observe(view AssignmentView, now time.Time) {
 	if p.seen == nil {
 		p.seen, p.began = map[string]knownMember{}, now
 	}
-	p.items, p.planned, p.elder = view.version, view.planned, false
+	p.items, p.planned, p.elder = view.version, view.planned, p.hasElder(view)
 	there := map[string]bool{}
 	for _, member := range view.Members {
 		there[member.Name] = true
-		p.elder = p.elder || !p.Own(member.Name) && member.Age+now.Sub(member.Read) > now.Sub(p.began)+time.Second
 		changed = p.sees(member, now) || changed
+	}
+	for _, member := range view.hidden {
+		there[member.Name] = true
 	}
 	for name, member := range p.seen {
 		switch {
@@ -112,16 +133,31 @@ func (p *Planner) observe(view AssignmentView, now time.Time) {
 	p.schedule(now)
 }
 
-// sees notes a member, and says whether anything about it is new. One that comes back within a minute waits for twice as long as before.
+// hasElder says whether another sidecar's member is there for longer than all that the planner plans for.
+func (p *Planner) hasElder(view AssignmentView) bool {
+	oldest, own := int64(math.MaxInt64), int64(math.MaxInt64)
+	for _, member := range view.Members {
+		switch {
+		case p.Own(member.Name):
+			own = min(own, member.Incarnation)
+		case !member.Foreign:
+			oldest = min(oldest, member.Incarnation)
+		}
+	}
+	return oldest < own
+}
+
+// sees notes a member, and says whether anything about it is new. One that comes back within a minute, and was there for less, waits for twice as
+// long as before.
 func (p *Planner) sees(member SetMember, now time.Time) (changed bool) {
 	before, known := p.seen[member.Name]
 	found := before
 	found.incarnation, found.capacity, found.gone = member.Incarnation, member.Capacity, time.Time{}
-	switch {
-	case !known:
-		found.pause, found.fresh = settleDelay, now.Add(settleDelay)
-	case found.incarnation != before.incarnation:
-		found.pause = min(2*before.pause, longestFresh)
+	if !known || found.incarnation != before.incarnation {
+		found.came, found.pause = now, settleDelay
+		if known && now.Sub(before.came) < longestFresh && (before.gone.IsZero() || now.Sub(before.gone) < longestFresh) {
+			found.pause = min(2*before.pause, longestFresh)
+		}
 		found.fresh = now.Add(found.pause)
 	}
 	p.seen[member.Name] = found
@@ -168,8 +204,17 @@ func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) er
 		if view.planned < 0 {
 			change = Create(change.Path, change.Data)
 		}
-		if _, err := store.Commit(ctx, change); err != nil {
-			return again(err)
+		_, err := store.Commit(ctx, change)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, ErrUnreachable):
+			return err
+		case again(err) == nil:
+			return nil
+		default: // a quota, or the ensemble's access control
+			p.Failed(err)
+			p.next = now.Add(longestFresh)
+			return nil
 		}
 	}
 	p.first, p.changed = time.Time{}, time.Time{}
@@ -179,16 +224,16 @@ func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) er
 
 // balanced is the plan that follows, and whether it gives each member what it has.
 func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, same bool) {
-	shares := make([]*share, len(view.Members))
-	for i, member := range view.Members {
-		shares[i] = &share{
-			name: member.Name, capacity: member.Capacity, items: slices.Clone(member.Items), fresh: p.seen[member.Name].fresh.After(now),
-		}
+	members := slices.Concat(view.Members, view.hidden)
+	shares := make([]*share, len(members))
+	for i, member := range members {
+		fresh := i >= len(view.Members) || p.seen[member.Name].fresh.After(now)
+		shares[i] = &share{name: member.Name, capacity: member.Capacity, items: slices.Clone(member.Items), fresh: fresh}
 	}
 	balance(view.All(), shares)
 	form.Members, same = map[string][]string{}, true
 	for i, of := range shares {
-		same = same && slices.Equal(of.items, view.Members[i].Items)
+		same = same && slices.Equal(of.items, members[i].Items)
 		form.Members[of.name] = of.items
 	}
 	return form, same

@@ -62,7 +62,7 @@ func (c crew) entersWith(reader *standin.Reader, name string, capacity int) *mat
 }
 
 func (m *mate) plan(ctx context.Context, name string) {
-	planner := recipes.Planner{Assignment: shards, Own: func(member string) bool { return member == name }}
+	planner := recipes.Planner{Assignment: shards, Own: func(member string) bool { return member == name }, Failed: func(error) {}}
 	for ctx.Err() == nil {
 		view, changes, err := planner.Look(ctx, m.reader)
 		if err != nil {
@@ -91,10 +91,16 @@ func (c crew) shares() string {
 	for _, of := range view.Members {
 		words = append(words, of.Name+":"+strings.Join(of.Items, " "))
 	}
-	if free := view.Unassigned(); len(free) > 0 {
+	if free := freeOf(view); len(free) > 0 || view.Unassigned != 0 {
 		words = append(words, "none:"+strings.Join(free, " "))
 	}
 	return strings.Join(words, ", ")
+}
+
+func freeOf(view recipes.AssignmentView) []string {
+	return slices.DeleteFunc(view.All(), func(item string) bool {
+		return slices.ContainsFunc(view.Members, func(of recipes.SetMember) bool { return slices.Contains(of.Items, item) })
+	})
 }
 
 func (c crew) expectShares(after time.Duration, want string) {
@@ -272,7 +278,7 @@ func TestAPlanThatNamesAnItemTwiceGivesItOnce(t *testing.T) {
 func TestWhatAnotherProgramWritesIsNoPlan(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 2, func(c crew) {
-		_, err := c.Commit(c.living, recipes.Create(shards.Path+"/plan", []byte("{")))
+		_, err := c.Commit(c.living, recipes.Set(shards.Path+"/plan", []byte("{"), -1))
 		c.must(err)
 		c.enters("a", any)
 		c.expectShares(5*time.Second, "a:0 1")
@@ -338,7 +344,7 @@ func (c crew) live(random *rand.Rand) {
 	for _, of := range view.Members {
 		least, most = min(least, len(of.Items)), max(most, len(of.Items))
 	}
-	if free := view.Unassigned(); len(free) > 0 || most-least > 1 || len(view.Members) != len(mates) {
+	if free := freeOf(view); len(free) > 0 || view.Unassigned > 0 || most-least > 1 || len(view.Members) != len(mates) {
 		c.Errorf("%d members, %s", len(mates), c.shares())
 	}
 }

@@ -96,7 +96,6 @@ func meaningOfSet(err error, set string) error {
 	return err
 }
 
-// SetCapacity goes on though no caller waits for it any more.
 func (s *assignmentService) SetCapacity(
 	ctx context.Context, request *assignmentv1.SetCapacityRequest,
 ) (*assignmentv1.SetCapacityResponse, error) {
@@ -116,7 +115,9 @@ func (s *assignmentService) SetCapacity(
 	if found == nil {
 		return nil, recipes.ErrNoMember
 	}
-	_, err = found.update(ctx, guards{services: s.services}, recipes.WithCapacity(found.membership.Metadata(), capacity))
+	_, err = found.update(ctx, guards{services: s.services}, func(said map[string]string) map[string]string {
+		return recipes.WithCapacity(said, capacity)
+	})
 	return &assignmentv1.SetCapacityResponse{}, err
 }
 
@@ -152,7 +153,7 @@ func (s *assignmentService) addHolders(ctx context.Context, set name, shown *ass
 		if err == nil && len(view.Holders) > 0 {
 			holder := view.Holders[0]
 			item.Holder = &assignmentv1.Holder{
-				Owner: holder.Owner, Metadata: holder.Metadata, Age: durationpb.New(holder.Age), FencingToken: holder.Token,
+				Owner: holder.Owner, Member: holder.Metadata["member"], Age: durationpb.New(holder.Age), FencingToken: holder.Token,
 			}
 		}
 		return err
@@ -160,7 +161,7 @@ func (s *assignmentService) addHolders(ctx context.Context, set name, shown *ass
 }
 
 func setOnWire(set name, view recipes.AssignmentView) *assignmentv1.View {
-	shown := &assignmentv1.View{Set: set.text, Epoch: view.Epoch}
+	shown := &assignmentv1.View{Set: set.text, Epoch: view.Epoch, MembersOmitted: int32(view.Omitted)}
 	if view.Epoch != 0 {
 		shown.Age = durationpb.New(max(0, time.Since(view.Planned)))
 	}
@@ -186,7 +187,7 @@ func (s *assignmentService) List(
 	response = &assignmentv1.ListResponse{}
 	response.Sets, response.NextPageToken, err = listPage(ctx, s.services.ensemble, s.services.assignmentDirectory(), request,
 		func(ctx context.Context, found name) (*assignmentv1.Set, error) {
-			view, err := s.services.assignment(found).Read(ctx, s.services.ensemble)
+			view, err := s.services.assignment(found).Size(ctx, s.services.ensemble)
 			switch {
 			case errors.Is(err, recipes.ErrNoAssignment):
 				return nil, nil
@@ -196,7 +197,7 @@ func (s *assignmentService) List(
 				return nil, err
 			}
 			return &assignmentv1.Set{
-				Set: found.text, Items: int32(len(view.All())), Members: int32(len(view.Members)), Unassigned: int32(len(view.Unassigned())),
+				Set: found.text, Items: int32(view.Total()), Members: int32(len(view.Members)), Unassigned: int32(view.Unassigned),
 			}, nil
 		})
 	return response, err

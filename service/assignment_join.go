@@ -2,13 +2,17 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -17,37 +21,36 @@ func shareResource(set name, member string) resource {
 }
 
 // parseShare checks a JoinRequest of a set.
-func parseShare(request *assignmentv1.JoinRequest) (params joinParams, err error) {
+func parseShare(request *assignmentv1.JoinRequest) (params joinParams, capacity int, err error) {
 	if params.group, err = parseSet(request); err != nil {
-		return params, err
+		return params, 0, err
 	}
 	if params.member, err = parseSegment("member", request.GetMember()); err != nil {
-		return params, err
+		return params, 0, err
 	}
 	if params.heldParams, err = parseHeld(request); err != nil {
-		return params, err
+		return params, 0, err
 	}
-	capacity := recipes.MaxSetItems
+	capacity = recipes.MaxSetItems
 	if request.Capacity != nil {
 		if capacity, err = parseCapacity(request.GetCapacity()); err != nil {
-			return params, err
+			return params, 0, err
 		}
 	}
-	params.about.Metadata = recipes.WithCapacity(params.about.Metadata, capacity)
 	params.conflict = membershipv1.OnConflict_ON_CONFLICT_WAIT
 	if params.wait != nil && *params.wait == 0 {
 		params.conflict, params.wait = membershipv1.OnConflict_ON_CONFLICT_REJECT, nil
 	}
-	return params, nil
+	return params, capacity, nil
 }
 
 // A shareRequest is one request to Join a set. Its place is that of a member of the set's group, which hears of the plans.
 type shareRequest struct {
 	*joinRequest[*assignmentv1.JoinResponse]
 
-	set    recipes.Assignment
-	plans  *broadcast[watchedGroup, *recipes.AssignmentView]
-	follow context.CancelFunc
+	set      recipes.Assignment
+	capacity int
+	follow   context.CancelFunc
 }
 
 func (s *assignmentService) Join(
@@ -58,12 +61,12 @@ func (s *assignmentService) Join(
 }
 
 func (s *assignmentService) join(request *assignmentv1.JoinRequest, on line[*assignmentv1.JoinResponse]) (holder, error) {
-	params, err := parseShare(request)
+	params, capacity, err := parseShare(request)
 	if err != nil {
 		return nil, err
 	}
 	set := s.services.assignment(params.group)
-	of := &shareRequest{set: set, follow: func() {}}
+	of := &shareRequest{set: set, capacity: capacity, follow: func() {}}
 	of.joinRequest = &joinRequest[*assignmentv1.JoinResponse]{words: shareWords, params: params, group: set.Members()}
 	recipe := of.memberRecipe(shareResource(params.group, params.member))
 	recipe.steps = of
@@ -91,35 +94,45 @@ var shareWords = joinWords[*assignmentv1.JoinResponse]{
 	},
 }
 
-// join makes the member, if there is such a set.
+// join makes the member, if there is such a set, and room in it.
 func (s *shareRequest) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
-	if _, err := s.set.Get(ctx, s.services.ensemble); err != nil {
-		return nil, meaningOfSet(err, s.params.group.text)
+	found, err := s.set.Size(ctx, s.services.ensemble)
+	if errors.Is(err, recipes.ErrNoAssignment) { // perhaps the reader is late
+		found, err = s.set.Get(ctx, s.services.ensemble)
 	}
+	switch {
+	case err != nil:
+		return nil, meaningOfSet(err, s.params.group.text)
+	case len(found.Members)+found.Omitted >= recipes.MaxSetMembers:
+		return nil, recipes.ErrDirectoryTooLarge
+	}
+	about.Metadata = recipes.WithCapacity(about.Metadata, s.capacity)
 	return s.joinRequest.join(ctx, about)
 }
 
-// begin makes a member of the node, and has its caller hear of the plans.
+// begin makes a member of the node, and has its caller hear of the plans once it was told that it has joined.
 func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, nodeState) {
 	announcement, first := s.joinRequest.begin(ctx)
-	following, stop := context.WithCancel(s.over.ctx)
-	plans := s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity})
-	s.follow = stop
-	go s.hear(following, plans)
+	first.act = func() error {
+		var following context.Context
+		following, s.follow = context.WithCancel(s.over.ctx)
+		go s.hear(following, s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity}))
+		return nil
+	}
 	return announcement, first
 }
 
-// hear tells the caller which items are its member's, whenever that has changed, until ctx ends.
+// hear tells the caller which items are its member's, whenever that has changed, until ctx ends. Without contact the last items go on to be its.
 func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, *recipes.AssignmentView]) {
 	defer plans.leave()
 	for told := (*assignmentv1.Assigned)(nil); ; {
 		now, changed := plans.now()
-		if now.err != nil {
+		switch {
+		case now.err != nil && !errors.Is(now.err, recipes.ErrUnreachable):
 			s.over.end(meaningOfSet(now.err, s.params.group.text))
 			s.isEnded()
 			return
-		}
-		if now.seen {
+		case now.seen:
 			told = s.tellItems(now.view, told)
 		}
 		select {
@@ -130,20 +143,20 @@ func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, 
 	}
 }
 
-// tellItems tells the caller its member's items if they are not those that were told before, and returns what is told.
+// tellItems tells the caller its member's items if another plan or other items of the set make that worth while, and returns what is told.
 func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmentv1.Assigned) *assignmentv1.Assigned {
-	at := slices.IndexFunc(view.Members, func(of recipes.SetMember) bool {
-		return of.Name == s.params.member && of.Incarnation == s.place.Incarnation
+	at, is := slices.BinarySearchFunc(view.Members, s.params.member, func(of recipes.SetMember, member string) int {
+		return strings.Compare(of.Name, member)
 	})
-	if at < 0 { // the view does not show the member yet, or does not any more
+	if !is || view.Members[at].Incarnation != s.place.Incarnation { // the view does not show the member yet, or does not any more
 		return before
 	}
 	now := &assignmentv1.Assigned{
-		Epoch: view.Epoch, Items: view.Members[at].Items, Members: int32(len(view.Members)), Total: int32(len(view.All())),
-		Unassigned: int32(len(view.Unassigned())),
+		Epoch: view.Epoch, Items: view.Members[at].Items, Members: int32(len(view.Members) + view.Omitted), Total: int32(view.Total()),
+		Unassigned: int32(view.Unassigned),
 	}
-	if before != nil && before.GetEpoch() == now.GetEpoch() && before.GetMembers() == now.GetMembers() &&
-		before.GetTotal() == now.GetTotal() && before.GetUnassigned() == now.GetUnassigned() && slices.Equal(before.GetItems(), now.GetItems()) {
+	if before != nil && (now.GetEpoch() < before.GetEpoch() ||
+		now.GetEpoch() == before.GetEpoch() && now.GetTotal() == before.GetTotal() && slices.Equal(before.GetItems(), now.GetItems())) {
 		return before
 	}
 	s.tell(topicMetadata, func() *assignmentv1.JoinResponse {
@@ -152,15 +165,25 @@ func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmen
 	return now
 }
 
-// planning looks at a set for its members of one caller, and makes the plans that are due.
+// planning looks at a set for its members of one caller, and makes the plans that are due. What others have to do with the set ends no watching
+// that goes on, however many members it gets.
 func (s *Services) planning(_ context.Context, of watchedGroup) looking[*recipes.AssignmentView] {
-	own := func(member string) bool { return s.members.has(shareResource(of.name, member)) }
-	planner := recipes.Planner{Assignment: s.assignment(of.name), Own: own}
+	planner, begun := recipes.Planner{Assignment: s.assignment(of.name)}, false
+	planner.Own = func(member string) bool {
+		return s.members.find(shareResource(of.name, member), caller.Caller{Identity: of.identity}, nil) != nil
+	}
+	planner.Failed = func(err error) {
+		s.options.Log.Warn("the plan of a set cannot be written", zap.String("set", of.name.text), zap.Error(err))
+	}
 	return func(ctx context.Context) (*recipes.AssignmentView, recipes.Changes, error) {
 		view, changes, err := planner.Look(ctx, s.ensemble)
-		if err == nil {
-			err = s.watched.note(ctx, of.identity, len(changes))
+		if err != nil {
+			return nil, nil, err
 		}
-		return &view, changes, err
+		if err := s.watched.note(ctx, of.identity, len(changes)); err != nil && !begun {
+			return nil, nil, err
+		}
+		begun = true
+		return &view, changes, nil
 	}
 }

@@ -156,7 +156,7 @@ func (m *membershipService) Update(
 	if err != nil {
 		return nil, err
 	}
-	return found.update(ctx, under, about.Metadata)
+	return found.update(ctx, under, func(map[string]string) map[string]string { return about.Metadata })
 }
 
 // orTooMuch says which field is to blame if a member's node would be too large: what is within the rule for metadata may not
@@ -176,9 +176,13 @@ type member struct {
 	joined     time.Time
 }
 
-// update stores the metadata. An update that nobody waits for any more goes on.
-func (m *member) update(ctx context.Context, under guards, said map[string]string) (*membershipv1.UpdateResponse, error) {
-	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said, under.places()...) })
+// update stores other metadata, made of those that it has said before. An update that no caller waits for any more goes on.
+func (m *member) update(
+	ctx context.Context, under guards, of func(said map[string]string) map[string]string,
+) (*membershipv1.UpdateResponse, error) {
+	updating := run(func() (struct{}, error) {
+		return struct{}{}, m.membership.Update(ctx, of(m.membership.Metadata()), under.places()...)
+	})
 	caller.AfterStatus(ctx, func() { <-updating.over.Done() })
 	select {
 	case <-updating.over.Done():
@@ -187,7 +191,7 @@ func (m *member) update(ctx context.Context, under guards, said map[string]strin
 	}
 	_, err := updating.wait()
 	err = under.meaning(ctx, err)
-	under.services.audit.wrote(caller.Of(ctx), "member", "update", m.resource.name, err, under.field())
+	under.services.audit.wrote(caller.Of(ctx), m.resource.kind, "update", m.resource.name, err, under.field())
 	if lost := m.lease.lost(); err != nil && lost != nil {
 		return nil, lost
 	}
@@ -216,13 +220,6 @@ func (r *memberList) remove(m *member) {
 	if r.members[m.resource] = left; len(left) == 0 {
 		delete(r.members, m.resource)
 	}
-}
-
-// has says whether a member has joined through this sidecar, and its stream has not ended.
-func (r *memberList) has(of resource) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.members[of]) > 0
 }
 
 // find returns the caller's member, if with is nil through whichever lease; nil if it has none. The newest counts.

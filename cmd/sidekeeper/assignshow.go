@@ -92,7 +92,7 @@ func showItems(to io.Writer, view *assignmentv1.View) error {
 			return []string{show.Printable(of.GetItem()), show.Printable(of.GetMember()), "-", "-", "-", "-"}
 		}
 		return []string{
-			show.Printable(of.GetItem()), show.Printable(of.GetMember()), show.Printable(holder.GetMetadata()["member"]),
+			show.Printable(of.GetItem()), show.Printable(of.GetMember()), show.Printable(holder.GetMember()),
 			show.Owner(holder.GetOwner()), strconv.FormatInt(holder.GetFencingToken(), 10), show.Age(holder.GetAge()),
 		}
 	}))

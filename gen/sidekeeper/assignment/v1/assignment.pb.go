@@ -730,9 +730,11 @@ type View struct {
 	// In the order of their names.
 	Members []*Member `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
 	// In the order of the set.
-	Items         []*Item `protobuf:"bytes,5,rep,name=items,proto3" json:"items,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Items []*Item `protobuf:"bytes,5,rep,name=items,proto3" json:"items,omitempty"`
+	// How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB.
+	MembersOmitted int32 `protobuf:"varint,6,opt,name=members_omitted,json=membersOmitted,proto3" json:"members_omitted,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *View) Reset() {
@@ -798,6 +800,13 @@ func (x *View) GetItems() []*Item {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *View) GetMembersOmitted() int32 {
+	if x != nil {
+		return x.MembersOmitted
+	}
+	return 0
 }
 
 // Member is one member of a set.
@@ -969,8 +978,8 @@ type Holder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As given to Acquire; empty if the holder is not Sidekeeper's.
 	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
-	// As given to Acquire. The clients here put their member's name under the key `member`.
-	Metadata map[string]string `protobuf:"bytes,2,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the holder's metadata says under the key `member`, where the clients here put their member's name.
+	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
 	// Always set. For how long it has stood in the lock's queue, by the ensemble's clock.
 	Age *durationpb.Duration `protobuf:"bytes,3,opt,name=age,proto3" json:"age,omitempty"`
 	// Always set. The token of its hold.
@@ -1016,11 +1025,11 @@ func (x *Holder) GetOwner() string {
 	return ""
 }
 
-func (x *Holder) GetMetadata() map[string]string {
+func (x *Holder) GetMember() string {
 	if x != nil {
-		return x.Metadata
+		return x.Member
 	}
-	return nil
+	return ""
 }
 
 func (x *Holder) GetAge() *durationpb.Duration {
@@ -1363,13 +1372,14 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x18\n" +
 	"\aholders\x18\x02 \x01(\bR\aholders\"A\n" +
 	"\vGetResponse\x122\n" +
-	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.assignment.v1.ViewR\x04view\"\xd1\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.assignment.v1.ViewR\x04view\"\xfa\x01\n" +
 	"\x04View\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x18\n" +
 	"\x05epoch\x18\x02 \x01(\x03B\x020\x01R\x05epoch\x12+\n" +
 	"\x03age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12:\n" +
 	"\amembers\x18\x04 \x03(\v2 .sidekeeper.assignment.v1.MemberR\amembers\x124\n" +
-	"\x05items\x18\x05 \x03(\v2\x1e.sidekeeper.assignment.v1.ItemR\x05items\"\xba\x02\n" +
+	"\x05items\x18\x05 \x03(\v2\x1e.sidekeeper.assignment.v1.ItemR\x05items\x12'\n" +
+	"\x0fmembers_omitted\x18\x06 \x01(\x05R\x0emembersOmitted\"\xba\x02\n" +
 	"\x06Member\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
 	"\bcapacity\x18\x02 \x01(\x05R\bcapacity\x12\x14\n" +
@@ -1384,15 +1394,12 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\x04Item\x12\x12\n" +
 	"\x04item\x18\x01 \x01(\tR\x04item\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x128\n" +
-	"\x06holder\x18\x03 \x01(\v2 .sidekeeper.assignment.v1.HolderR\x06holder\"\xfd\x01\n" +
+	"\x06holder\x18\x03 \x01(\v2 .sidekeeper.assignment.v1.HolderR\x06holder\"\x8c\x01\n" +
 	"\x06Holder\x12\x14\n" +
-	"\x05owner\x18\x01 \x01(\tR\x05owner\x12J\n" +
-	"\bmetadata\x18\x02 \x03(\v2..sidekeeper.assignment.v1.Holder.MetadataEntryR\bmetadata\x12+\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12+\n" +
 	"\x03age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12'\n" +
-	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
+	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\"a\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1432,7 +1439,7 @@ func file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_assignment_v1_assignment_proto_rawDescData
 }
 
-var file_sidekeeper_assignment_v1_assignment_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_sidekeeper_assignment_v1_assignment_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_sidekeeper_assignment_v1_assignment_proto_goTypes = []any{
 	(*DefineRequest)(nil),       // 0: sidekeeper.assignment.v1.DefineRequest
 	(*DefineResponse)(nil),      // 1: sidekeeper.assignment.v1.DefineResponse
@@ -1455,48 +1462,46 @@ var file_sidekeeper_assignment_v1_assignment_proto_goTypes = []any{
 	(*DeleteResponse)(nil),      // 18: sidekeeper.assignment.v1.DeleteResponse
 	nil,                         // 19: sidekeeper.assignment.v1.JoinRequest.MetadataEntry
 	nil,                         // 20: sidekeeper.assignment.v1.Member.MetadataEntry
-	nil,                         // 21: sidekeeper.assignment.v1.Holder.MetadataEntry
-	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
-	(*v1.Suspended)(nil),        // 23: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),          // 24: sidekeeper.hold.v1.Resumed
-	(*v1.Keepalive)(nil),        // 25: sidekeeper.hold.v1.Keepalive
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(*v1.Suspended)(nil),        // 22: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 23: sidekeeper.hold.v1.Resumed
+	(*v1.Keepalive)(nil),        // 24: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_assignment_v1_assignment_proto_depIdxs = []int32{
-	22, // 0: sidekeeper.assignment.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
+	21, // 0: sidekeeper.assignment.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
 	19, // 1: sidekeeper.assignment.v1.JoinRequest.metadata:type_name -> sidekeeper.assignment.v1.JoinRequest.MetadataEntry
-	22, // 2: sidekeeper.assignment.v1.JoinRequest.keepalive:type_name -> google.protobuf.Duration
+	21, // 2: sidekeeper.assignment.v1.JoinRequest.keepalive:type_name -> google.protobuf.Duration
 	4,  // 3: sidekeeper.assignment.v1.JoinResponse.joined:type_name -> sidekeeper.assignment.v1.Joined
 	5,  // 4: sidekeeper.assignment.v1.JoinResponse.assigned:type_name -> sidekeeper.assignment.v1.Assigned
-	23, // 5: sidekeeper.assignment.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	24, // 6: sidekeeper.assignment.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	25, // 7: sidekeeper.assignment.v1.JoinResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	22, // 5: sidekeeper.assignment.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	23, // 6: sidekeeper.assignment.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	24, // 7: sidekeeper.assignment.v1.JoinResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
 	10, // 8: sidekeeper.assignment.v1.GetResponse.view:type_name -> sidekeeper.assignment.v1.View
-	22, // 9: sidekeeper.assignment.v1.View.age:type_name -> google.protobuf.Duration
+	21, // 9: sidekeeper.assignment.v1.View.age:type_name -> google.protobuf.Duration
 	11, // 10: sidekeeper.assignment.v1.View.members:type_name -> sidekeeper.assignment.v1.Member
 	12, // 11: sidekeeper.assignment.v1.View.items:type_name -> sidekeeper.assignment.v1.Item
-	22, // 12: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
+	21, // 12: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
 	20, // 13: sidekeeper.assignment.v1.Member.metadata:type_name -> sidekeeper.assignment.v1.Member.MetadataEntry
 	13, // 14: sidekeeper.assignment.v1.Item.holder:type_name -> sidekeeper.assignment.v1.Holder
-	21, // 15: sidekeeper.assignment.v1.Holder.metadata:type_name -> sidekeeper.assignment.v1.Holder.MetadataEntry
-	22, // 16: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
-	16, // 17: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
-	0,  // 18: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
-	2,  // 19: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
-	6,  // 20: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
-	8,  // 21: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
-	14, // 22: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
-	17, // 23: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
-	1,  // 24: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
-	3,  // 25: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
-	7,  // 26: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
-	9,  // 27: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
-	15, // 28: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
-	18, // 29: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
-	24, // [24:30] is the sub-list for method output_type
-	18, // [18:24] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	21, // 15: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
+	16, // 16: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
+	0,  // 17: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
+	2,  // 18: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
+	6,  // 19: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
+	8,  // 20: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
+	14, // 21: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
+	17, // 22: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
+	1,  // 23: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
+	3,  // 24: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
+	7,  // 25: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
+	9,  // 26: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
+	15, // 27: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
+	18, // 28: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
+	23, // [23:29] is the sub-list for method output_type
+	17, // [17:23] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_assignment_v1_assignment_proto_init() }
@@ -1518,7 +1523,7 @@ func file_sidekeeper_assignment_v1_assignment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_assignment_v1_assignment_proto_rawDesc), len(file_sidekeeper_assignment_v1_assignment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

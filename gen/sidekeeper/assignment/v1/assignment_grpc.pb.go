@@ -59,7 +59,7 @@ type AssignmentServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule: there are more than 2,000 items, or one is named twice. Nothing is stored.
 	Define(ctx context.Context, in *DefineRequest, opts ...grpc.CallOption) (*DefineResponse, error)
 	// Join makes the caller a member of the set and keeps it one for as long as the stream lives. It sends `joined` once. Then it sends
-	// `assigned`, with all items of the member, at once and whenever that has changed. A slow reader skips intermediate ones. It sends
+	// `assigned`, with all items of the member, at once and after each new plan of the set. A slow reader skips intermediate ones. It sends
 	// `suspended` and `resumed` as they happen. Cancel the stream to leave, or to stop waiting. Not idempotent.
 	//
 	// A member of the same name that is still there is waited for: a caller that was restarted joins when its last lease has expired. Limit
@@ -81,6 +81,7 @@ type AssignmentServiceClient interface {
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
 	//	reached.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JoinResponse], error)
 	// SetCapacity changes how many items a member of this caller takes, one that has joined through this sidecar. With 0 the member is drained: the
@@ -226,7 +227,7 @@ type AssignmentServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule: there are more than 2,000 items, or one is named twice. Nothing is stored.
 	Define(context.Context, *DefineRequest) (*DefineResponse, error)
 	// Join makes the caller a member of the set and keeps it one for as long as the stream lives. It sends `joined` once. Then it sends
-	// `assigned`, with all items of the member, at once and whenever that has changed. A slow reader skips intermediate ones. It sends
+	// `assigned`, with all items of the member, at once and after each new plan of the set. A slow reader skips intermediate ones. It sends
 	// `suspended` and `resumed` as they happen. Cancel the stream to leave, or to stop waiting. Not idempotent.
 	//
 	// A member of the same name that is still there is waited for: a caller that was restarted joins when its last lease has expired. Limit
@@ -248,6 +249,7 @@ type AssignmentServiceServer interface {
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
 	//	reached.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(*JoinRequest, grpc.ServerStreamingServer[JoinResponse]) error
 	// SetCapacity changes how many items a member of this caller takes, one that has joined through this sidecar. With 0 the member is drained: the
