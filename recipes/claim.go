@@ -202,20 +202,7 @@ func (r claimRecord) place(ctx context.Context, tree Tree) (string, error) {
 
 // now is the time of the ensemble, and the version of the clock's node as it was set.
 func (c Claims) now(ctx context.Context, store Store) (time.Time, int32, error) {
-	for {
-		nodes, err := store.Commit(ctx, Set(c.Clock, []byte{}, -1))
-		if err == nil {
-			return nodes[0].Modified, nodes[0].Version, nil
-		}
-		if errors.Is(err, ErrNoNode) {
-			if err = store.MakeDirectory(ctx, path.Dir(c.Clock)); err == nil {
-				_, err = store.Commit(ctx, Create(c.Clock, []byte{}))
-			}
-		}
-		if err != nil && !errors.Is(err, ErrExists) {
-			return time.Time{}, 0, unsent(err)
-		}
-	}
+	return setClock(ctx, store, c.Clock)
 }
 
 // A standingClaim is a claim that stands, with its place.

@@ -51,6 +51,7 @@ type Lock struct {
 	Losses *Losses
 
 	permits bool     // the children are a semaphore's permits, which all hold. See Semaphore
+	bears   string   // what the name of a place says before the marker, if anything. See Numbering
 	beside  []string // the node that is read when a place is taken, if any
 }
 
@@ -65,7 +66,7 @@ func (l Lock) parse(name string) (child, bool) {
 func (l Lock) marker(mode Mode) string {
 	switch {
 	case l.permits:
-		return "-lease-"
+		return permitMarker
 	case l.Latch:
 		return "-latch-"
 	}
@@ -111,7 +112,7 @@ func (l Lock) mark(mode Mode) string {
 	if l.Delay > 0 {
 		return delayMark + l.marker(mode)
 	}
-	return l.marker(mode)
+	return l.bears + l.marker(mode)
 }
 
 // placed is the place whose node was made.

@@ -25,6 +25,8 @@ type child struct {
 	czxid    int64 // 0 unless the order was taken from it
 	delayed  bool  // its hold has a delay
 	claims   bool  // it is a claim: see Claims
+	numbered bool  // it bears a number, or waits for a permit that will: see Numbering
+	number   int   // of a permit, then
 }
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
@@ -41,6 +43,9 @@ var markers = []marker{
 
 // permitMarkers tells a semaphore's permits from what else is in their directory.
 var permitMarkers = []marker{{"lease-", Read}}
+
+// permitMarker is what Curator puts into the name of a permit.
+const permitMarker = "-lease-"
 
 type marker struct {
 	text string
@@ -106,8 +111,10 @@ func parseNumbered(name string, modeOf func(prefix string) (Mode, bool)) (conten
 			continue
 		}
 		if mode, ok := modeOf(name[:split]); ok {
+			number, bears := numberIn(name[:split])
 			return child{
 				name: name, mode: mode, sequence: sequence, delayed: isMarked(name[:split], delayMark), claims: isMarked(name[:split], claimMark),
+				numbered: bears || isMarked(name[:split], numberMark), number: number,
 			}, true
 		}
 	}
@@ -117,6 +124,15 @@ func parseNumbered(name string, modeOf func(prefix string) (Mode, bool)) (conten
 // isMarked says whether a contender whose name begins so has a mark of ours: see MaxLockDelay and Claims.
 func isMarked(prefix, mark string) bool {
 	return slices.ContainsFunc(markers, func(m marker) bool { return strings.HasSuffix(prefix, mark+"-"+m.text) })
+}
+
+// numberIn is the number of a permit whose name begins so.
+func numberIn(prefix string) (number int, bears bool) {
+	rest, isPermit := strings.CutSuffix(prefix, permitMarker)
+	if _, text, ok := strings.Cut(rest, numberMark); ok && isPermit {
+		return parseNumber(text)
+	}
+	return 0, false
 }
 
 // markedMode is the mode of a contender whose name begins so, according to markers.

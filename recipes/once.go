@@ -238,23 +238,10 @@ func (r Record) ends() time.Time {
 	return begins.Add(r.Keep + recordTolerance)
 }
 
-// now is the time of the ensemble, later than all that was read before. Others may set the node at the same moment: what the answer tells is the
-// time of this very write.
+// now is the time of the ensemble, later than all that was read before.
 func (o Once) now(ctx context.Context, store Store) (time.Time, error) {
-	for {
-		nodes, err := store.Commit(ctx, Set(o.Clock, []byte{}, -1))
-		if err == nil {
-			return nodes[0].Modified, nil
-		}
-		if errors.Is(err, ErrNoNode) {
-			if err = store.MakeDirectory(ctx, path.Dir(o.Clock)); err == nil {
-				_, err = store.Commit(ctx, Create(o.Clock, []byte{}))
-			}
-		}
-		if err != nil && !errors.Is(err, ErrExists) {
-			return time.Time{}, unsent(err)
-		}
-	}
+	at, _, err := setClock(ctx, store, o.Clock)
+	return at, err
 }
 
 // A Work is what a caller wants to begin.

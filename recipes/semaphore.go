@@ -33,10 +33,17 @@ const MaxLimit = 10000
 // Whatever the queue does, no more permits are granted than the limit: of any that are granted, the one whose list of nodes was the last to be
 // read found the nodes of all the others, and its own, and these were no more than the limit.
 type Semaphore struct {
-	Path string // of the directory; the limit lies beside it
+	Path    string     // of the directory; the limit lies beside it
+	Numbers *Numbering // of the permits of one that joins, which takes one then; nil for permits without numbers
 }
 
-func (s Semaphore) queue() Lock       { return Lock{Path: s.Path + "/locks"} }
+func (s Semaphore) queue() Lock {
+	if s.Numbers != nil {
+		return Lock{Path: s.Path + "/locks", bears: numberMark}
+	}
+	return Lock{Path: s.Path + "/locks"}
+}
+
 func (s Semaphore) limitPath() string { return s.Path + LimitSuffix }
 func (s Semaphore) permits() Lock {
 	return Lock{Path: s.Path + "/leases", permits: true, beside: []string{s.limitPath()}}
@@ -74,9 +81,10 @@ func (s Semaphore) Create(ctx context.Context, store Store, limit int) error {
 	return failure
 }
 
-// Resize sets the limit and asks for the permits that were granted last beyond it. It returns of how many permits their holders were asked:
-// the first in the queue, which waits with its nodes and makes others when it is asked, does not count. With a grace, those holders of ours
-// are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a reply was lost: then asking again is safe.
+// Resize sets the limit and asks for the permits that it has no room for: those with a number that is not below it, and of the others those that
+// were granted last. It returns of how many permits their holders were asked: the first in the queue, which waits with its nodes and makes others
+// when it is asked, does not count. With a grace, those holders of ours are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a
+// reply was lost: then asking again is safe.
 func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reason string, grace *time.Duration) (asked int, _ error) {
 	if err := s.setLimit(ctx, store, limit); err != nil {
 		return 0, err
@@ -90,10 +98,10 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 	}
 	var denied error
 	var owners []int64 // of the permits that were asked for
-	for i := len(permits) - 1; i >= limit; i-- {
-		node, err := store.Get(ctx, s.permits().child(permits[i]))
+	for _, permit := range permits.beyond(limit) {
+		node, err := store.Get(ctx, s.permits().child(permit))
 		if err == nil {
-			_, err = s.permits().ask(ctx, store, permits[i], Revocation{By: by, Reason: reason, Grace: grace}, 0)
+			_, err = s.permits().ask(ctx, store, permit, Revocation{By: by, Reason: reason, Grace: grace}, 0)
 		}
 		switch {
 		case err == nil:
@@ -164,7 +172,8 @@ func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
 }
 
 // HasRoom says whether there are so many permits that no caller holds and that the first in the queue does not wait with. ErrNoSemaphore,
-// ErrMalformedLimit. It does not say no for what the tree shows before it has caught up.
+// ErrMalformedLimit. It does not say no for what the tree shows before it has caught up. If a caller waits for a permit with a number, it says no
+// where no number is free, since the queue does not move then.
 func (s Semaphore) HasRoom(ctx context.Context, tree Tree, count int) (bool, error) {
 	hasRoom, err := s.showsRoom(ctx, tree, count)
 	if hasRoom || err != nil {
@@ -185,7 +194,14 @@ func (s Semaphore) showsRoom(ctx context.Context, tree Tree, count int) (bool, e
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return false, err
 	}
-	return len(names)+count <= limit, nil
+	if len(names)+count > limit {
+		return false, nil
+	}
+	waiters, _, err := s.queue().queue(ctx, tree)
+	if err == nil && slices.ContainsFunc(waiters, func(c child) bool { return c.numbered }) {
+		return s.mayGetNumber(ctx, tree, limit)
+	}
+	return err == nil, err
 }
 
 // Admit reads the limit with a watch, for somebody who wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: nobody is

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Permits are what one caller has of a semaphore, or waits for. Their calls are for one goroutine, but Leave is for any.
@@ -21,6 +23,8 @@ type Permits struct {
 	place     *Place // in the queue; nil of permits that were come back to
 	first     bool   // it is the first there
 	nodes     []*Place
+	number    numberRecord // as it was chosen, of a permit with a number
+	borne     bool         // the record says that the permit bears it
 
 	seen  seenPermits
 	gone  *Signal // given when one of the nodes is gone after the grant
@@ -44,6 +48,9 @@ type PermitsTurn struct {
 	Marked   *Signal
 	Resized  *Signal
 	Asked    Revocation // what is asked of the place in the queue, or of what was granted
+
+	Quarantined int       // numbers that rest, where there is none for the permit
+	Due         time.Time // when the first of them may be over, then
 }
 
 // Join takes the last place in the semaphore's queue, for so many permits. It cannot be cancelled. Whoever joins must Leave.
@@ -79,7 +86,10 @@ func (s Semaphore) Rejoin(session Adopter, standing []Standing, count int, about
 		if err != nil {
 			return nil, err
 		}
-		made.nodes = append(made.nodes, node)
+		if node.own.numbered != (s.Numbers != nil) {
+			return nil, ErrGone
+		}
+		made.nodes, made.number.number = append(made.nodes, node), node.own.number
 	}
 	made.first = true
 	return made, nil
@@ -127,6 +137,9 @@ func (p *Permits) lookAtQueue(ctx context.Context) (turn PermitsTurn, _ error) {
 // Otherwise it returns what to wait for. What is asked of permits before they are granted is answered by giving them up, and others are
 // made.
 func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed *Signal, err error) {
+	if changed, err := p.chooseNumber(ctx, turn); changed != nil || err != nil {
+		return changed, err
+	}
 	if err := p.make(ctx); err != nil {
 		return nil, err
 	}
@@ -149,7 +162,7 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed *
 		}
 	}
 	switch {
-	case p.seen.revocation.Asked && p.place != nil:
+	case p.seen.revocation.Asked && p.place != nil, p.isBeyond(turn.Limit):
 		p.leaveNodes(ctx)
 		return Given(), nil
 	case !isGranted:
@@ -168,7 +181,7 @@ func (p *Permits) hasRoomAtOnce() bool {
 	return p.isJustMade() && slices.ContainsFunc(p.nodes, func(of *Place) bool {
 		limit, err := decodeLimit(of.made.Beside)
 		missing := func(node *Place) bool { return !slices.Contains(of.made.Queue, node.own.name) }
-		return err == nil && len(of.made.Queue) <= limit && !slices.ContainsFunc(p.nodes, missing)
+		return err == nil && len(of.made.Queue) <= limit && !p.isBeyond(limit) && !slices.ContainsFunc(p.nodes, missing)
 	})
 }
 
@@ -214,9 +227,12 @@ func (p *Permits) make(ctx context.Context) error {
 	if p.nodes != nil {
 		return nil
 	}
-	nodes := make([]*Place, p.count)
+	nodes, of := make([]*Place, p.count), p.semaphore.permits()
+	if p.semaphore.Numbers != nil {
+		of.bears = numberMark + strconv.Itoa(p.number.number)
+	}
 	err := EachOf(p.count, func(i int) (err error) {
-		nodes[i], err = p.semaphore.permits().Join(ctx, p.session, Read, p.about)
+		nodes[i], err = of.Join(ctx, p.session, Read, p.about)
 		return err
 	})
 	p.nodes, p.seen = slices.DeleteFunc(nodes, func(made *Place) bool { return made == nil }), seenPermits{}
@@ -263,8 +279,15 @@ func (r Revocation) with(other Revocation) Revocation {
 	return r
 }
 
-// grant has the permits held if their session is valid and nothing has become of their nodes meanwhile. Then the queue is left.
+// grant has the permits held if their session is valid and nothing has become of their nodes meanwhile. Then the queue is left. A permit whose
+// number another one bears by now is given up.
 func (p *Permits) grant(ctx context.Context) (bool, error) {
+	if bears, err := p.bear(ctx); !bears {
+		if err == nil {
+			p.leaveNodes(ctx)
+		}
+		return false, err
+	}
 	if err := p.session.Prove(ctx); err != nil {
 		return false, err
 	}
@@ -325,5 +348,5 @@ func (p *Permits) leaveNodes(ctx context.Context) {
 		p.nodes[i].Leave(ctx)
 		return nil
 	})
-	p.nodes, p.seen = nil, seenPermits{}
+	p.nodes, p.seen, p.number, p.borne = nil, seenPermits{}, numberRecord{}, false
 }

@@ -13,6 +13,8 @@ type SemaphoreView struct {
 	Holders []PermitHolder // in the order of their grants: the first of them, if all would be too large
 	Waiters []Contender    // in the order of their turn
 	Omitted int            // waiters left out because the view would be too large
+
+	Quarantines []Quarantine // numbers that rest, in order
 }
 
 // A PermitHolder is somebody who has permits.
@@ -20,6 +22,7 @@ type PermitHolder struct {
 	Contender
 
 	Permits int
+	Number  *int  // that its permit bears; nil of others
 	owner   int64 // the session
 }
 
@@ -52,6 +55,9 @@ func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView
 	if err == nil && view.Taken > view.Limit {
 		err = s.dropFirst(ctx, tree, &view, taken, waiters)
 	}
+	if err == nil {
+		view.Quarantines, err = s.quarantines(ctx, tree, permits)
+	}
 	return view, Changes{resized.Done(), moved.Done(), queued.Done()}, err
 }
 
@@ -83,6 +89,9 @@ func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreVi
 		taken[node.Owner]++
 		holder := PermitHolder{Contender: c.contender(node), Permits: 1, owner: node.Owner}
 		holder.Unread = denied
+		if c.numbered {
+			holder.Number = &c.number
+		}
 		if i, shown := at[node.Owner]; shown && !denied {
 			view.Holders[i].Permits++
 			view.Holders[i].Revoked = view.Holders[i].Revoked || holder.Revoked
