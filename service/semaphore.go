@@ -26,10 +26,12 @@ func (m *semaphoreService) semaphore(n name) recipes.Semaphore {
 	return m.services.semaphoreDirectory().semaphore(n)
 }
 
-// parseSemaphore checks a semaphore's name: it is not that of another one's limit.
+// parseSemaphore checks a semaphore's name: it is not that of another one's limit or numbers.
 func parseSemaphore(value string) (name, error) {
-	if strings.HasSuffix(value, recipes.LimitSuffix) {
-		return name{}, invalid("name", value, "no name of a semaphore ends in "+recipes.LimitSuffix)
+	for _, suffix := range []string{recipes.LimitSuffix, recipes.NumbersSuffix} {
+		if strings.HasSuffix(value, suffix) {
+			return name{}, invalid("name", value, "no name of a semaphore ends in "+suffix)
+		}
 	}
 	return parseName("name", value)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -15,6 +16,9 @@ import (
 // mostPermits bounds how many permits one caller takes at a time: each has a node of its own.
 const mostPermits = 64
 
+// defaultQuarantine is for how long a number rests that was lost, unless its caller says otherwise.
+const defaultQuarantine = time.Minute
+
 // permitsParams is an AcquireRequest whose fields are in order.
 type permitsParams struct {
 	heldParams
@@ -22,6 +26,9 @@ type permitsParams struct {
 	name  name
 	count int
 	once  bool // it does not wait at all
+
+	numbered   bool
+	quarantine time.Duration // of the number
 }
 
 func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, err error) {
@@ -32,11 +39,31 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 	if request.GetPermits() < 0 || params.count > mostPermits {
 		return params, invalid("permits", fmt.Sprint(request.GetPermits()), fmt.Sprintf("from 0 to %d", mostPermits))
 	}
+	if params.numbered, params.quarantine, err = parseNumbered(request); err != nil {
+		return params, err
+	}
 	params.heldParams, err = parseHeld(request)
 	if params.wait != nil && *params.wait == 0 {
 		params.once, params.wait = true, nil
 	}
 	return params, err
+}
+
+// parseNumbered says whether the permit shall bear a number, and for how long that rests when it was lost.
+func parseNumbered(request *semaphorev1.AcquireRequest) (numbered bool, quarantine time.Duration, _ error) {
+	numbered = request.GetNumbered()
+	asked, err := parseDuration("quarantine", request.GetQuarantine(), 0, recipes.MaxQuarantine)
+	switch {
+	case err != nil:
+		return false, 0, err
+	case numbered && request.GetPermits() > 1:
+		return false, 0, invalid("permits", fmt.Sprint(request.GetPermits()), "0 or 1 with numbered: a hold has one number")
+	case !numbered && asked != nil:
+		return false, 0, invalid("quarantine", asked.String(), "only with numbered")
+	case asked == nil:
+		return numbered, defaultQuarantine, nil
+	}
+	return numbered, *asked, nil
 }
 
 // A permitsRequest is one request for permits. Its place is one in the semaphore's queue, and then its permits.
@@ -67,10 +94,15 @@ func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[
 		return nil, err
 	}
 	p := &permitsRequest{params: params, semaphore: m.semaphore(params.name)}
-	p.held = newHeld(m.services, on, heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
+	recipe := heldRecipe[*recipes.Permits, *semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, heldWords: permitsWords, resource: of, wait: waits, waitsFor: "wait for permits",
 		steps: p, rejoin: p, removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
-	})
+	}
+	if params.numbered {
+		p.semaphore.Numbers = &recipes.Numbering{Store: m.services.ensemble, Quarantine: params.quarantine}
+		recipe.letGo = func(ctx context.Context) { p.place.LetGo(ctx) }
+	}
+	p.held = newHeld(m.services, on, recipe)
 	return p.held, nil
 }
 
@@ -154,12 +186,21 @@ func (p *permitsRequest) ask(ctx context.Context) (shown turn, err error) {
 		})
 	}
 	shown.pause = p.news.left(p.turn.Position + 1)
+	if !p.turn.Due.IsZero() {
+		shown.pause = sooner(shown.pause, max(0, min(time.Until(p.turn.Due), lookAgain))+time.Millisecond)
+	}
 	return shown, nil
 }
 
 // lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
 // leave it.
 func (p *permitsRequest) lookForRoom(ctx context.Context) error {
+	if p.turn.Quarantined > 0 {
+		return &detailedError{
+			kind: errSemaphoreFull, facts: map[string]string{"quarantined": fmt.Sprint(p.turn.Quarantined)},
+			text: fmt.Sprintf("no number is free, and %d are in quarantine", p.turn.Quarantined),
+		}
+	}
 	if p.turn.Position == 0 {
 		return errSemaphoreFull
 	}
@@ -175,6 +216,9 @@ func (p *permitsRequest) begin(ctx context.Context) (*semaphorev1.AcquireRespons
 	id := p.beginHold(&hold{name: p.params.name, token: p.place.Token})
 	go p.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
 	granted := &semaphorev1.Granted{HoldId: id, Token: p.place.Token}
+	if number, bears := p.place.Number(); bears {
+		granted.Number = new(int32(number))
+	}
 	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Granted{Granted: granted}},
 		p.asks(p.turn.Asked, p.place.Changed())
 }

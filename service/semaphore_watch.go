@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
@@ -71,6 +72,9 @@ func semaphoreOnWire(of name, view recipes.SemaphoreView) *semaphorev1.View {
 	holder := func(h recipes.PermitHolder) *holdv1.Contender {
 		onWire := contenderOnWire(h.Contender)
 		onWire.Permits, onWire.Token = new(int32(h.Permits)), h.Token
+		if h.Number != nil {
+			onWire.Number = new(int32(*h.Number))
+		}
 		return onWire
 	}
 	waiter := func(w recipes.Contender) *holdv1.Contender {
@@ -78,8 +82,15 @@ func semaphoreOnWire(of name, view recipes.SemaphoreView) *semaphorev1.View {
 		onWire.Permits = new(int32(0))
 		return onWire
 	}
+	quarantine := func(q recipes.Quarantine) *semaphorev1.Quarantine {
+		onWire := &semaphorev1.Quarantine{Number: int32(q.Number)}
+		if !q.Until.IsZero() {
+			onWire.Until = timestamppb.New(q.Until)
+		}
+		return onWire
+	}
 	return &semaphorev1.View{
 		Name: of.text, Limit: int32(view.Limit), Held: int32(view.Taken), Holders: each(view.Holders, holder),
-		Waiters: each(view.Waiters, waiter), WaitersOmitted: int32(view.Omitted),
+		Waiters: each(view.Waiters, waiter), WaitersOmitted: int32(view.Omitted), Quarantines: each(view.Quarantines, quarantine),
 	}
 }

@@ -143,8 +143,13 @@ func three(any) int { return 3 }
 
 func locksOf(request any) int { return max(1, len(request.(*lockv1.AcquireAllRequest).GetLocks())) }
 
+// permitsOf counts also that a number is recorded, and freed.
 func permitsOf(request any) int {
-	return max(1, int(request.(*semaphorev1.AcquireRequest).GetPermits()))
+	asked := request.(*semaphorev1.AcquireRequest)
+	if asked.GetNumbered() {
+		return three(request)
+	}
+	return max(1, int(asked.GetPermits()))
 }
 
 func operationsOf(request any) int { return len(request.(*configv1.CommitRequest).GetOperations()) }

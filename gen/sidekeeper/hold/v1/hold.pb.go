@@ -255,7 +255,9 @@ type Contender struct {
 	// For semaphores only, and always set there: how many permits it holds, or 0 if it waits. Omitted for a lock.
 	Permits *int32 `protobuf:"varint,10,opt,name=permits,proto3,oneof" json:"permits,omitempty"`
 	// For locks only. Set if it is a claim, which has no process.
-	Claim         *Reservation `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`
+	Claim *Reservation `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`
+	// For semaphores only. The number that its permit bears. Omitted of permits without a number, and while it waits.
+	Number        *int32 `protobuf:"varint,12,opt,name=number,proto3,oneof" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -365,6 +367,13 @@ func (x *Contender) GetClaim() *Reservation {
 		return x.Claim
 	}
 	return nil
+}
+
+func (x *Contender) GetNumber() int32 {
+	if x != nil && x.Number != nil {
+		return *x.Number
+	}
+	return 0
 }
 
 // Reservation is what a claim says of itself, for people. LockService.Check tells its caller how it stands.
@@ -723,7 +732,7 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\x04hold\"E\n" +
 	"\x06Ticket\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xaf\x04\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"\xd7\x04\n" +
 	"\tContender\x121\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.hold.v1.ModeH\x00R\x04mode\x88\x01\x01\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
@@ -737,13 +746,15 @@ const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12\x1d\n" +
 	"\apermits\x18\n" +
 	" \x01(\x05H\x01R\apermits\x88\x01\x01\x125\n" +
-	"\x05claim\x18\v \x01(\v2\x1f.sidekeeper.hold.v1.ReservationR\x05claim\x1a;\n" +
+	"\x05claim\x18\v \x01(\v2\x1f.sidekeeper.hold.v1.ReservationR\x05claim\x12\x1b\n" +
+	"\x06number\x18\f \x01(\x05H\x02R\x06number\x88\x01\x01\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
 	"\x05_modeB\n" +
 	"\n" +
-	"\b_permits\"W\n" +
+	"\b_permitsB\t\n" +
+	"\a_number\"W\n" +
 	"\vReservation\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x97\x01\n" +

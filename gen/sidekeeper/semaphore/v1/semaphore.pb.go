@@ -14,6 +14,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -138,7 +139,12 @@ type AcquireRequest struct {
 	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
 	// So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
-	Keepalive     *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
+	Keepalive *durationpb.Duration `protobuf:"bytes,7,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
+	// Optional. Whether the permit bears a number, which `granted` tells. Not with several permits.
+	Numbered bool `protobuf:"varint,8,opt,name=numbered,proto3" json:"numbered,omitempty"`
+	// Optional. Only with `numbered`: 0 to 24 hours; omitted, 1 minute. For how long the number rests if it was lost, plus 5 seconds for clocks
+	// that differ. With 0, it does not rest.
+	Quarantine    *durationpb.Duration `protobuf:"bytes,9,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +224,20 @@ func (x *AcquireRequest) GetMetadata() map[string]string {
 func (x *AcquireRequest) GetKeepalive() *durationpb.Duration {
 	if x != nil {
 		return x.Keepalive
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetNumbered() bool {
+	if x != nil {
+		return x.Numbered
+	}
+	return false
+}
+
+func (x *AcquireRequest) GetQuarantine() *durationpb.Duration {
+	if x != nil {
+		return x.Quarantine
 	}
 	return nil
 }
@@ -384,7 +404,10 @@ type Granted struct {
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
 	// Always set. Larger than that of every earlier grant of the semaphore. It tells holds apart, and is no fencing token: others hold
 	// permits at the same time.
-	Token         int64 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
+	Token int64 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
+	// Set if the request said `numbered`. The number that the permit bears, from 0 to the limit - 1. It stays the same if the sidecar restarts
+	// and the lease is resumed.
+	Number        *int32 `protobuf:"varint,3,opt,name=number,proto3,oneof" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -429,6 +452,13 @@ func (x *Granted) GetHoldId() string {
 func (x *Granted) GetToken() int64 {
 	if x != nil {
 		return x.Token
+	}
+	return 0
+}
+
+func (x *Granted) GetNumber() int32 {
+	if x != nil && x.Number != nil {
+		return *x.Number
 	}
 	return 0
 }
@@ -909,8 +939,10 @@ type View struct {
 	Waiters []*v1.Contender `protobuf:"bytes,5,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,6,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The numbers that no permit bears and that rest, in order.
+	Quarantines   []*Quarantine `protobuf:"bytes,7,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *View) Reset() {
@@ -985,6 +1017,68 @@ func (x *View) GetWaitersOmitted() int32 {
 	return 0
 }
 
+func (x *View) GetQuarantines() []*Quarantine {
+	if x != nil {
+		return x.Quarantines
+	}
+	return nil
+}
+
+// Quarantine is a number that was lost, and that no caller gets for a while.
+type Quarantine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The number.
+	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Until when it rests. Omitted if the quarantine begins only when the next caller wants a number.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quarantine) Reset() {
+	*x = Quarantine{}
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quarantine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quarantine) ProtoMessage() {}
+
+func (x *Quarantine) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
+func (*Quarantine) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Quarantine) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Quarantine) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 // ListRequest asks for a page of names.
 type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1000,7 +1094,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1106,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[15]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1119,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1062,7 +1156,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1168,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[16]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1181,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListResponse) GetSemaphores() []*Semaphore {
@@ -1117,7 +1211,7 @@ type Semaphore struct {
 
 func (x *Semaphore) Reset() {
 	*x = Semaphore{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1223,7 @@ func (x *Semaphore) String() string {
 func (*Semaphore) ProtoMessage() {}
 
 func (x *Semaphore) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[17]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1236,7 @@ func (x *Semaphore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Semaphore.ProtoReflect.Descriptor instead.
 func (*Semaphore) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Semaphore) GetName() string {
@@ -1173,7 +1267,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1279,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[18]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1292,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -1230,7 +1324,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1336,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[19]
+	mi := &file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1349,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -1283,11 +1377,11 @@ var File_sidekeeper_semaphore_v1_semaphore_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\n" +
-	"'sidekeeper/semaphore/v1/semaphore.proto\x12\x17sidekeeper.semaphore.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"9\n" +
+	"'sidekeeper/semaphore/v1/semaphore.proto\x12\x17sidekeeper.semaphore.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"9\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"\x10\n" +
-	"\x0eCreateResponse\"\xf6\x02\n" +
+	"\x0eCreateResponse\"\xcd\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\apermits\x18\x02 \x01(\x05R\apermits\x12\x19\n" +
@@ -1295,7 +1389,11 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12Q\n" +
 	"\bmetadata\x18\x06 \x03(\v25.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntryR\bmetadata\x127\n" +
-	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x1a;\n" +
+	"\tkeepalive\x18\a \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\x12\x1a\n" +
+	"\bnumbered\x18\b \x01(\bR\bnumbered\x129\n" +
+	"\n" +
+	"quarantine\x18\t \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"quarantine\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x03\n" +
@@ -1306,10 +1404,12 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.hold.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.hold.v1.RevocationRequestedH\x00R\x13revocationRequested\x12=\n" +
 	"\tkeepalive\x18\x06 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveH\x00R\tkeepaliveB\a\n" +
-	"\x05event\"<\n" +
+	"\x05event\"d\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x18\n" +
-	"\x05token\x18\x02 \x01(\x03B\x020\x01R\x05token\")\n" +
+	"\x05token\x18\x02 \x01(\x03B\x020\x01R\x05token\x12\x1b\n" +
+	"\x06number\x18\x03 \x01(\x05H\x00R\x06number\x88\x01\x01B\t\n" +
+	"\a_number\")\n" +
 	"\fCheckRequest\x12\x19\n" +
 	"\bhold_ids\x18\x01 \x03(\tR\aholdIds\"K\n" +
 	"\rCheckResponse\x12:\n" +
@@ -1333,14 +1433,19 @@ const file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc = "" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"@\n" +
 	"\vGetResponse\x121\n" +
-	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view\"\xdf\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1d.sidekeeper.semaphore.v1.ViewR\x04view\"\xa6\x02\n" +
 	"\x04View\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +
 	"\x04held\x18\x03 \x01(\x05R\x04held\x127\n" +
 	"\aholders\x18\x04 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\aholders\x127\n" +
 	"\awaiters\x18\x05 \x03(\v2\x1d.sidekeeper.hold.v1.ContenderR\awaiters\x12'\n" +
-	"\x0fwaiters_omitted\x18\x06 \x01(\x05R\x0ewaitersOmitted\"a\n" +
+	"\x0fwaiters_omitted\x18\x06 \x01(\x05R\x0ewaitersOmitted\x12E\n" +
+	"\vquarantines\x18\a \x03(\v2#.sidekeeper.semaphore.v1.QuarantineR\vquarantines\"V\n" +
+	"\n" +
+	"Quarantine\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"a\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1384,7 +1489,7 @@ func file_sidekeeper_semaphore_v1_semaphore_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_semaphore_v1_semaphore_proto_rawDescData
 }
 
-var file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_sidekeeper_semaphore_v1_semaphore_proto_goTypes = []any{
 	(*CreateRequest)(nil),          // 0: sidekeeper.semaphore.v1.CreateRequest
 	(*CreateResponse)(nil),         // 1: sidekeeper.semaphore.v1.CreateResponse
@@ -1401,61 +1506,66 @@ var file_sidekeeper_semaphore_v1_semaphore_proto_goTypes = []any{
 	(*GetRequest)(nil),             // 12: sidekeeper.semaphore.v1.GetRequest
 	(*GetResponse)(nil),            // 13: sidekeeper.semaphore.v1.GetResponse
 	(*View)(nil),                   // 14: sidekeeper.semaphore.v1.View
-	(*ListRequest)(nil),            // 15: sidekeeper.semaphore.v1.ListRequest
-	(*ListResponse)(nil),           // 16: sidekeeper.semaphore.v1.ListResponse
-	(*Semaphore)(nil),              // 17: sidekeeper.semaphore.v1.Semaphore
-	(*WatchRequest)(nil),           // 18: sidekeeper.semaphore.v1.WatchRequest
-	(*WatchResponse)(nil),          // 19: sidekeeper.semaphore.v1.WatchResponse
-	nil,                            // 20: sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
-	(*durationpb.Duration)(nil),    // 21: google.protobuf.Duration
-	(*v1.Queued)(nil),              // 22: sidekeeper.hold.v1.Queued
-	(*v1.Suspended)(nil),           // 23: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),             // 24: sidekeeper.hold.v1.Resumed
-	(*v1.RevocationRequested)(nil), // 25: sidekeeper.hold.v1.RevocationRequested
-	(*v1.Keepalive)(nil),           // 26: sidekeeper.hold.v1.Keepalive
-	(*v1.Contender)(nil),           // 27: sidekeeper.hold.v1.Contender
+	(*Quarantine)(nil),             // 15: sidekeeper.semaphore.v1.Quarantine
+	(*ListRequest)(nil),            // 16: sidekeeper.semaphore.v1.ListRequest
+	(*ListResponse)(nil),           // 17: sidekeeper.semaphore.v1.ListResponse
+	(*Semaphore)(nil),              // 18: sidekeeper.semaphore.v1.Semaphore
+	(*WatchRequest)(nil),           // 19: sidekeeper.semaphore.v1.WatchRequest
+	(*WatchResponse)(nil),          // 20: sidekeeper.semaphore.v1.WatchResponse
+	nil,                            // 21: sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
+	(*durationpb.Duration)(nil),    // 22: google.protobuf.Duration
+	(*v1.Queued)(nil),              // 23: sidekeeper.hold.v1.Queued
+	(*v1.Suspended)(nil),           // 24: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),             // 25: sidekeeper.hold.v1.Resumed
+	(*v1.RevocationRequested)(nil), // 26: sidekeeper.hold.v1.RevocationRequested
+	(*v1.Keepalive)(nil),           // 27: sidekeeper.hold.v1.Keepalive
+	(*v1.Contender)(nil),           // 28: sidekeeper.hold.v1.Contender
+	(*timestamppb.Timestamp)(nil),  // 29: google.protobuf.Timestamp
 }
 var file_sidekeeper_semaphore_v1_semaphore_proto_depIdxs = []int32{
-	21, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	20, // 1: sidekeeper.semaphore.v1.AcquireRequest.metadata:type_name -> sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
-	21, // 2: sidekeeper.semaphore.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
-	22, // 3: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
-	4,  // 4: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
-	23, // 5: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	24, // 6: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	25, // 7: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
-	26, // 8: sidekeeper.semaphore.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	7,  // 9: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
-	21, // 10: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	21, // 11: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
-	14, // 12: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	27, // 13: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
-	27, // 14: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
-	17, // 15: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
-	21, // 16: sidekeeper.semaphore.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
-	14, // 17: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
-	26, // 18: sidekeeper.semaphore.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
-	0,  // 19: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
-	2,  // 20: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
-	5,  // 21: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
-	8,  // 22: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
-	10, // 23: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
-	12, // 24: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
-	15, // 25: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
-	18, // 26: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
-	1,  // 27: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
-	3,  // 28: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
-	6,  // 29: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
-	9,  // 30: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
-	11, // 31: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
-	13, // 32: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
-	16, // 33: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
-	19, // 34: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
-	27, // [27:35] is the sub-list for method output_type
-	19, // [19:27] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	22, // 0: sidekeeper.semaphore.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	21, // 1: sidekeeper.semaphore.v1.AcquireRequest.metadata:type_name -> sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry
+	22, // 2: sidekeeper.semaphore.v1.AcquireRequest.keepalive:type_name -> google.protobuf.Duration
+	22, // 3: sidekeeper.semaphore.v1.AcquireRequest.quarantine:type_name -> google.protobuf.Duration
+	23, // 4: sidekeeper.semaphore.v1.AcquireResponse.queued:type_name -> sidekeeper.hold.v1.Queued
+	4,  // 5: sidekeeper.semaphore.v1.AcquireResponse.granted:type_name -> sidekeeper.semaphore.v1.Granted
+	24, // 6: sidekeeper.semaphore.v1.AcquireResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	25, // 7: sidekeeper.semaphore.v1.AcquireResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	26, // 8: sidekeeper.semaphore.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.hold.v1.RevocationRequested
+	27, // 9: sidekeeper.semaphore.v1.AcquireResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	7,  // 10: sidekeeper.semaphore.v1.CheckResponse.holds:type_name -> sidekeeper.semaphore.v1.CheckedHold
+	22, // 11: sidekeeper.semaphore.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	22, // 12: sidekeeper.semaphore.v1.ResizeRequest.grace:type_name -> google.protobuf.Duration
+	14, // 13: sidekeeper.semaphore.v1.GetResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	28, // 14: sidekeeper.semaphore.v1.View.holders:type_name -> sidekeeper.hold.v1.Contender
+	28, // 15: sidekeeper.semaphore.v1.View.waiters:type_name -> sidekeeper.hold.v1.Contender
+	15, // 16: sidekeeper.semaphore.v1.View.quarantines:type_name -> sidekeeper.semaphore.v1.Quarantine
+	29, // 17: sidekeeper.semaphore.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
+	18, // 18: sidekeeper.semaphore.v1.ListResponse.semaphores:type_name -> sidekeeper.semaphore.v1.Semaphore
+	22, // 19: sidekeeper.semaphore.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	14, // 20: sidekeeper.semaphore.v1.WatchResponse.view:type_name -> sidekeeper.semaphore.v1.View
+	27, // 21: sidekeeper.semaphore.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	0,  // 22: sidekeeper.semaphore.v1.SemaphoreService.Create:input_type -> sidekeeper.semaphore.v1.CreateRequest
+	2,  // 23: sidekeeper.semaphore.v1.SemaphoreService.Acquire:input_type -> sidekeeper.semaphore.v1.AcquireRequest
+	5,  // 24: sidekeeper.semaphore.v1.SemaphoreService.Check:input_type -> sidekeeper.semaphore.v1.CheckRequest
+	8,  // 25: sidekeeper.semaphore.v1.SemaphoreService.Release:input_type -> sidekeeper.semaphore.v1.ReleaseRequest
+	10, // 26: sidekeeper.semaphore.v1.SemaphoreService.Resize:input_type -> sidekeeper.semaphore.v1.ResizeRequest
+	12, // 27: sidekeeper.semaphore.v1.SemaphoreService.Get:input_type -> sidekeeper.semaphore.v1.GetRequest
+	16, // 28: sidekeeper.semaphore.v1.SemaphoreService.List:input_type -> sidekeeper.semaphore.v1.ListRequest
+	19, // 29: sidekeeper.semaphore.v1.SemaphoreService.Watch:input_type -> sidekeeper.semaphore.v1.WatchRequest
+	1,  // 30: sidekeeper.semaphore.v1.SemaphoreService.Create:output_type -> sidekeeper.semaphore.v1.CreateResponse
+	3,  // 31: sidekeeper.semaphore.v1.SemaphoreService.Acquire:output_type -> sidekeeper.semaphore.v1.AcquireResponse
+	6,  // 32: sidekeeper.semaphore.v1.SemaphoreService.Check:output_type -> sidekeeper.semaphore.v1.CheckResponse
+	9,  // 33: sidekeeper.semaphore.v1.SemaphoreService.Release:output_type -> sidekeeper.semaphore.v1.ReleaseResponse
+	11, // 34: sidekeeper.semaphore.v1.SemaphoreService.Resize:output_type -> sidekeeper.semaphore.v1.ResizeResponse
+	13, // 35: sidekeeper.semaphore.v1.SemaphoreService.Get:output_type -> sidekeeper.semaphore.v1.GetResponse
+	17, // 36: sidekeeper.semaphore.v1.SemaphoreService.List:output_type -> sidekeeper.semaphore.v1.ListResponse
+	20, // 37: sidekeeper.semaphore.v1.SemaphoreService.Watch:output_type -> sidekeeper.semaphore.v1.WatchResponse
+	30, // [30:38] is the sub-list for method output_type
+	22, // [22:30] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_semaphore_v1_semaphore_proto_init() }
@@ -1471,13 +1581,14 @@ func file_sidekeeper_semaphore_v1_semaphore_proto_init() {
 		(*AcquireResponse_RevocationRequested)(nil),
 		(*AcquireResponse_Keepalive)(nil),
 	}
+	file_sidekeeper_semaphore_v1_semaphore_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc), len(file_sidekeeper_semaphore_v1_semaphore_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

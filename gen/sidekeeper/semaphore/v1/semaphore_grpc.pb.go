@@ -39,7 +39,7 @@ const (
 // SemaphoreService makes semaphores, grants and releases permits, and shows who holds and who waits for them. A semaphore is Curator's
 // InterProcessSemaphoreV2, with the limit in a SharedCount, so that Curator's clients can use the same.
 //
-// Names follow the rule of the lock service's names, and do not end in `.limit`.
+// Names follow the rule of the lock service's names, and do not end in `.limit` or `.numbers`.
 type SemaphoreServiceClient interface {
 	// Create makes a semaphore with so many permits. Idempotent: it is OK if the semaphore exists with this limit.
 	//
@@ -55,13 +55,20 @@ type SemaphoreServiceClient interface {
 	// `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
 	// granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
 	//
+	// With `numbered`, the permit bears a number from 0 to the limit - 1: the smallest that is free. No other caller has the number while it
+	// is valid, as `Check` says. The number is free again at once when its caller ends the hold: through Release, or by cancelling the stream.
+	// Otherwise it was lost, and rests for the `quarantine`: after a crash, a closed lease, a revocation or a drain, for example. The quarantine
+	// begins when the next caller that wants a number finds it lost, and ends by two clocks: the ensemble's and that caller's sidecar's. If all
+	// numbers are held or rest, the caller waits.
+	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 	//
 	// The stream ends with
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits.
+	//	FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits, or no number is free. The
+	//	text says how many numbers are in quarantine.
 	//	FAILED_PRECONDITION (TOO_MANY_PERMITS): more permits are wanted than the limit, which may have shrunk during the wait.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds permits of this semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -96,7 +103,7 @@ type SemaphoreServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
-	// release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+	// release them. So are, first, the holders of numbers that are not below the new limit. They see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
 	// an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -106,7 +113,7 @@ type SemaphoreServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error)
-	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+	// Get shows the limit, the holders of permits, the waiters, in order, and the numbers in quarantine. It may be out of date by several ticks at worst, where the
 	// sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -249,7 +256,7 @@ type SemaphoreService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 // SemaphoreService makes semaphores, grants and releases permits, and shows who holds and who waits for them. A semaphore is Curator's
 // InterProcessSemaphoreV2, with the limit in a SharedCount, so that Curator's clients can use the same.
 //
-// Names follow the rule of the lock service's names, and do not end in `.limit`.
+// Names follow the rule of the lock service's names, and do not end in `.limit` or `.numbers`.
 type SemaphoreServiceServer interface {
 	// Create makes a semaphore with so many permits. Idempotent: it is OK if the semaphore exists with this limit.
 	//
@@ -265,13 +272,20 @@ type SemaphoreServiceServer interface {
 	// `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
 	// granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
 	//
+	// With `numbered`, the permit bears a number from 0 to the limit - 1: the smallest that is free. No other caller has the number while it
+	// is valid, as `Check` says. The number is free again at once when its caller ends the hold: through Release, or by cancelling the stream.
+	// Otherwise it was lost, and rests for the `quarantine`: after a crash, a closed lease, a revocation or a drain, for example. The quarantine
+	// begins when the next caller that wants a number finds it lost, and ends by two clocks: the ensemble's and that caller's sidecar's. If all
+	// numbers are held or rest, the caller waits.
+	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 	//
 	// The stream ends with
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits.
+	//	FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits, or no number is free. The
+	//	text says how many numbers are in quarantine.
 	//	FAILED_PRECONDITION (TOO_MANY_PERMITS): more permits are wanted than the limit, which may have shrunk during the wait.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds permits of this semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -306,7 +320,7 @@ type SemaphoreServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
-	// release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+	// release them. So are, first, the holders of numbers that are not below the new limit. They see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
 	// an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -316,7 +330,7 @@ type SemaphoreServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(context.Context, *ResizeRequest) (*ResizeResponse, error)
-	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+	// Get shows the limit, the holders of permits, the waiters, in order, and the numbers in quarantine. It may be out of date by several ticks at worst, where the
 	// sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.

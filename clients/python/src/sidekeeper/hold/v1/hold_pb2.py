@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"P\n\x05Guard\x12\x11\n\x07hold_id\x18\x01 \x01(\tH\x00\x12,\n\x06ticket\x18\x02 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.TicketH\x00\x42\x06\n\x04hold\"1\n\x06Ticket\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\"\xbd\x03\n\tContender\x12+\n\x04mode\x18\x01 \x01(\x0e\x32\x18.sidekeeper.hold.v1.ModeH\x00\x88\x01\x01\x12\r\n\x05owner\x18\x02 \x01(\t\x12=\n\x08metadata\x18\x03 \x03(\x0b\x32+.sidekeeper.hold.v1.Contender.MetadataEntry\x12\x11\n\x05token\x18\x04 \x01(\x03\x42\x02\x30\x01\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66oreign\x18\x06 \x01(\x08\x12\x1c\n\x14revocation_requested\x18\x07 \x01(\x08\x12\x10\n\x08identity\x18\x08 \x01(\t\x12-\n\nlock_delay\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x07permits\x18\n \x01(\x05H\x01\x88\x01\x01\x12.\n\x05\x63laim\x18\x0b \x01(\x0b\x32\x1f.sidekeeper.hold.v1.Reservation\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05_modeB\n\n\x08_permits\"H\n\x0bReservation\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"y\n\x06Queued\x12\x10\n\x08position\x18\x01 \x01(\x05\x12.\n\x07holders\x18\x02 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12-\n\nlock_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\"e\n\x13RevocationRequested\x12\x14\n\x0crequested_by\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x0b\n\tKeepalive\"\x07\n\x05Stale*O\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n\tMODE_READ\x10\x02\x12\x0e\n\nMODE_WRITE\x10\x03\x42Y\n\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"P\n\x05Guard\x12\x11\n\x07hold_id\x18\x01 \x01(\tH\x00\x12,\n\x06ticket\x18\x02 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.TicketH\x00\x42\x06\n\x04hold\"1\n\x06Ticket\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\"\xdd\x03\n\tContender\x12+\n\x04mode\x18\x01 \x01(\x0e\x32\x18.sidekeeper.hold.v1.ModeH\x00\x88\x01\x01\x12\r\n\x05owner\x18\x02 \x01(\t\x12=\n\x08metadata\x18\x03 \x03(\x0b\x32+.sidekeeper.hold.v1.Contender.MetadataEntry\x12\x11\n\x05token\x18\x04 \x01(\x03\x42\x02\x30\x01\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66oreign\x18\x06 \x01(\x08\x12\x1c\n\x14revocation_requested\x18\x07 \x01(\x08\x12\x10\n\x08identity\x18\x08 \x01(\t\x12-\n\nlock_delay\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x07permits\x18\n \x01(\x05H\x01\x88\x01\x01\x12.\n\x05\x63laim\x18\x0b \x01(\x0b\x32\x1f.sidekeeper.hold.v1.Reservation\x12\x13\n\x06number\x18\x0c \x01(\x05H\x02\x88\x01\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05_modeB\n\n\x08_permitsB\t\n\x07_number\"H\n\x0bReservation\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"y\n\x06Queued\x12\x10\n\x08position\x18\x01 \x01(\x05\x12.\n\x07holders\x18\x02 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12-\n\nlock_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\"e\n\x13RevocationRequested\x12\x14\n\x0crequested_by\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x0b\n\tKeepalive\"\x07\n\x05Stale*O\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n\tMODE_READ\x10\x02\x12\x0e\n\nMODE_WRITE\x10\x03\x42Y\n\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,28 +40,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONTENDER_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_CONTENDER'].fields_by_name['token']._loaded_options = None
   _globals['_CONTENDER'].fields_by_name['token']._serialized_options = b'0\001'
-  _globals['_MODE']._serialized_start=1091
-  _globals['_MODE']._serialized_end=1170
+  _globals['_MODE']._serialized_start=1123
+  _globals['_MODE']._serialized_end=1202
   _globals['_GUARD']._serialized_start=118
   _globals['_GUARD']._serialized_end=198
   _globals['_TICKET']._serialized_start=200
   _globals['_TICKET']._serialized_end=249
   _globals['_CONTENDER']._serialized_start=252
-  _globals['_CONTENDER']._serialized_end=697
-  _globals['_CONTENDER_METADATAENTRY']._serialized_start=629
-  _globals['_CONTENDER_METADATAENTRY']._serialized_end=676
-  _globals['_RESERVATION']._serialized_start=699
-  _globals['_RESERVATION']._serialized_end=771
-  _globals['_QUEUED']._serialized_start=773
-  _globals['_QUEUED']._serialized_end=894
-  _globals['_SUSPENDED']._serialized_start=896
-  _globals['_SUSPENDED']._serialized_end=953
-  _globals['_RESUMED']._serialized_start=955
-  _globals['_RESUMED']._serialized_end=964
-  _globals['_REVOCATIONREQUESTED']._serialized_start=966
-  _globals['_REVOCATIONREQUESTED']._serialized_end=1067
-  _globals['_KEEPALIVE']._serialized_start=1069
-  _globals['_KEEPALIVE']._serialized_end=1080
-  _globals['_STALE']._serialized_start=1082
-  _globals['_STALE']._serialized_end=1089
+  _globals['_CONTENDER']._serialized_end=729
+  _globals['_CONTENDER_METADATAENTRY']._serialized_start=650
+  _globals['_CONTENDER_METADATAENTRY']._serialized_end=697
+  _globals['_RESERVATION']._serialized_start=731
+  _globals['_RESERVATION']._serialized_end=803
+  _globals['_QUEUED']._serialized_start=805
+  _globals['_QUEUED']._serialized_end=926
+  _globals['_SUSPENDED']._serialized_start=928
+  _globals['_SUSPENDED']._serialized_end=985
+  _globals['_RESUMED']._serialized_start=987
+  _globals['_RESUMED']._serialized_end=996
+  _globals['_REVOCATIONREQUESTED']._serialized_start=998
+  _globals['_REVOCATIONREQUESTED']._serialized_end=1099
+  _globals['_KEEPALIVE']._serialized_start=1101
+  _globals['_KEEPALIVE']._serialized_end=1112
+  _globals['_STALE']._serialized_start=1114
+  _globals['_STALE']._serialized_end=1121
 # @@protoc_insertion_point(module_scope)

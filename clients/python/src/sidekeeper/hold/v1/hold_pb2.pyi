@@ -39,7 +39,7 @@ class Ticket(_message.Message):
     def __init__(self, lock: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class Contender(_message.Message):
-    __slots__ = ("mode", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "lock_delay", "permits", "claim")
+    __slots__ = ("mode", "owner", "metadata", "token", "age", "foreign", "revocation_requested", "identity", "lock_delay", "permits", "claim", "number")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Contender(_message.Message):
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     owner: str
     metadata: _containers.ScalarMap[str, str]
@@ -69,7 +70,8 @@ class Contender(_message.Message):
     lock_delay: _duration_pb2.Duration
     permits: int
     claim: Reservation
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ..., claim: _Optional[_Union[Reservation, _Mapping]] = ...) -> None: ...
+    number: int
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., permits: _Optional[int] = ..., claim: _Optional[_Union[Reservation, _Mapping]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Reservation(_message.Message):
     __slots__ = ("reason", "until")

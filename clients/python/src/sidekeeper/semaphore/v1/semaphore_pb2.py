@@ -23,10 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sidekeeper/semaphore/v1/semaphore.proto\x12\x17sidekeeper.semaphore.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\",\n\rCreateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\"\x10\n\x0e\x43reateResponse\"\xa9\x02\n\x0e\x41\x63quireRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07permits\x18\x02 \x01(\x05\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12/\n\x0cwait_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x05 \x01(\t\x12G\n\x08metadata\x18\x06 \x03(\x0b\x32\x35.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry\x12,\n\tkeepalive\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xde\x02\n\x0f\x41\x63quireResponse\x12,\n\x06queued\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.QueuedH\x00\x12\x33\n\x07granted\x18\x02 \x01(\x0b\x32 .sidekeeper.semaphore.v1.GrantedH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12G\n\x14revocation_requested\x18\x05 \x01(\x0b\x32\'.sidekeeper.hold.v1.RevocationRequestedH\x00\x12\x32\n\tkeepalive\x18\x06 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"-\n\x07Granted\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x11\n\x05token\x18\x02 \x01(\x03\x42\x02\x30\x01\" \n\x0c\x43heckRequest\x12\x10\n\x08hold_ids\x18\x01 \x03(\t\"D\n\rCheckResponse\x12\x33\n\x05holds\x18\x01 \x03(\x0b\x32$.sidekeeper.semaphore.v1.CheckedHold\"o\n\x0b\x43heckedHold\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\x05token\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\"!\n\x0eReleaseRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x11\n\x0fReleaseResponse\"f\n\rResizeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12(\n\x05grace\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x1f\n\x0eResizeResponse\x12\r\n\x05\x61sked\x18\x01 \x01(\x05\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x0bGetResponse\x12+\n\x04view\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.semaphore.v1.View\"\xaa\x01\n\x04View\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0c\n\x04held\x18\x03 \x01(\x05\x12.\n\x07holders\x18\x04 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12.\n\x07waiters\x18\x05 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12\x17\n\x0fwaiters_omitted\x18\x06 \x01(\x05\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"_\n\x0cListResponse\x12\x36\n\nsemaphores\x18\x01 \x03(\x0b\x32\".sidekeeper.semaphore.v1.Semaphore\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"(\n\tSemaphore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\"J\n\x0cWatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\tkeepalive\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"}\n\rWatchResponse\x12+\n\x04view\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.semaphore.v1.View\x12\r\n\x05stale\x18\x02 \x01(\x08\x12\x30\n\tkeepalive\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.Keepalive2\xdf\x05\n\x10SemaphoreService\x12Y\n\x06\x43reate\x12&.sidekeeper.semaphore.v1.CreateRequest\x1a\'.sidekeeper.semaphore.v1.CreateResponse\x12^\n\x07\x41\x63quire\x12\'.sidekeeper.semaphore.v1.AcquireRequest\x1a(.sidekeeper.semaphore.v1.AcquireResponse0\x01\x12V\n\x05\x43heck\x12%.sidekeeper.semaphore.v1.CheckRequest\x1a&.sidekeeper.semaphore.v1.CheckResponse\x12\\\n\x07Release\x12\'.sidekeeper.semaphore.v1.ReleaseRequest\x1a(.sidekeeper.semaphore.v1.ReleaseResponse\x12Y\n\x06Resize\x12&.sidekeeper.semaphore.v1.ResizeRequest\x1a\'.sidekeeper.semaphore.v1.ResizeResponse\x12P\n\x03Get\x12#.sidekeeper.semaphore.v1.GetRequest\x1a$.sidekeeper.semaphore.v1.GetResponse\x12S\n\x04List\x12$.sidekeeper.semaphore.v1.ListRequest\x1a%.sidekeeper.semaphore.v1.ListResponse\x12X\n\x05Watch\x12%.sidekeeper.semaphore.v1.WatchRequest\x1a&.sidekeeper.semaphore.v1.WatchResponse0\x01\x42h\n\x1aio.sidekeeper.semaphore.v1P\x01ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1;semaphorev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'sidekeeper/semaphore/v1/semaphore.proto\x12\x17sidekeeper.semaphore.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\",\n\rCreateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\"\x10\n\x0e\x43reateResponse\"\xea\x02\n\x0e\x41\x63quireRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07permits\x18\x02 \x01(\x05\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12/\n\x0cwait_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x05 \x01(\t\x12G\n\x08metadata\x18\x06 \x03(\x0b\x32\x35.sidekeeper.semaphore.v1.AcquireRequest.MetadataEntry\x12,\n\tkeepalive\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08numbered\x18\x08 \x01(\x08\x12-\n\nquarantine\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xde\x02\n\x0f\x41\x63quireResponse\x12,\n\x06queued\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.QueuedH\x00\x12\x33\n\x07granted\x18\x02 \x01(\x0b\x32 .sidekeeper.semaphore.v1.GrantedH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12G\n\x14revocation_requested\x18\x05 \x01(\x0b\x32\'.sidekeeper.hold.v1.RevocationRequestedH\x00\x12\x32\n\tkeepalive\x18\x06 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"M\n\x07Granted\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12\x11\n\x05token\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x13\n\x06number\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\t\n\x07_number\" \n\x0c\x43heckRequest\x12\x10\n\x08hold_ids\x18\x01 \x03(\t\"D\n\rCheckResponse\x12\x33\n\x05holds\x18\x01 \x03(\x0b\x32$.sidekeeper.semaphore.v1.CheckedHold\"o\n\x0b\x43heckedHold\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\x05token\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\"!\n\x0eReleaseRequest\x12\x0f\n\x07hold_id\x18\x01 \x01(\t\"\x11\n\x0fReleaseResponse\"f\n\rResizeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12(\n\x05grace\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x1f\n\x0eResizeResponse\x12\r\n\x05\x61sked\x18\x01 \x01(\x05\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x0bGetResponse\x12+\n\x04view\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.semaphore.v1.View\"\xe4\x01\n\x04View\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x0c\n\x04held\x18\x03 \x01(\x05\x12.\n\x07holders\x18\x04 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12.\n\x07waiters\x18\x05 \x03(\x0b\x32\x1d.sidekeeper.hold.v1.Contender\x12\x17\n\x0fwaiters_omitted\x18\x06 \x01(\x05\x12\x38\n\x0bquarantines\x18\x07 \x03(\x0b\x32#.sidekeeper.semaphore.v1.Quarantine\"G\n\nQuarantine\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"_\n\x0cListResponse\x12\x36\n\nsemaphores\x18\x01 \x03(\x0b\x32\".sidekeeper.semaphore.v1.Semaphore\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"(\n\tSemaphore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\"J\n\x0cWatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\tkeepalive\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"}\n\rWatchResponse\x12+\n\x04view\x18\x01 \x01(\x0b\x32\x1d.sidekeeper.semaphore.v1.View\x12\r\n\x05stale\x18\x02 \x01(\x08\x12\x30\n\tkeepalive\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.Keepalive2\xdf\x05\n\x10SemaphoreService\x12Y\n\x06\x43reate\x12&.sidekeeper.semaphore.v1.CreateRequest\x1a\'.sidekeeper.semaphore.v1.CreateResponse\x12^\n\x07\x41\x63quire\x12\'.sidekeeper.semaphore.v1.AcquireRequest\x1a(.sidekeeper.semaphore.v1.AcquireResponse0\x01\x12V\n\x05\x43heck\x12%.sidekeeper.semaphore.v1.CheckRequest\x1a&.sidekeeper.semaphore.v1.CheckResponse\x12\\\n\x07Release\x12\'.sidekeeper.semaphore.v1.ReleaseRequest\x1a(.sidekeeper.semaphore.v1.ReleaseResponse\x12Y\n\x06Resize\x12&.sidekeeper.semaphore.v1.ResizeRequest\x1a\'.sidekeeper.semaphore.v1.ResizeResponse\x12P\n\x03Get\x12#.sidekeeper.semaphore.v1.GetRequest\x1a$.sidekeeper.semaphore.v1.GetResponse\x12S\n\x04List\x12$.sidekeeper.semaphore.v1.ListRequest\x1a%.sidekeeper.semaphore.v1.ListResponse\x12X\n\x05Watch\x12%.sidekeeper.semaphore.v1.WatchRequest\x1a&.sidekeeper.semaphore.v1.WatchResponse0\x01\x42h\n\x1aio.sidekeeper.semaphore.v1P\x01ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1;semaphorev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,48 +41,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GRANTED'].fields_by_name['token']._serialized_options = b'0\001'
   _globals['_CHECKEDHOLD'].fields_by_name['token']._loaded_options = None
   _globals['_CHECKEDHOLD'].fields_by_name['token']._serialized_options = b'0\001'
-  _globals['_CREATEREQUEST']._serialized_start=131
-  _globals['_CREATEREQUEST']._serialized_end=175
-  _globals['_CREATERESPONSE']._serialized_start=177
-  _globals['_CREATERESPONSE']._serialized_end=193
-  _globals['_ACQUIREREQUEST']._serialized_start=196
-  _globals['_ACQUIREREQUEST']._serialized_end=493
-  _globals['_ACQUIREREQUEST_METADATAENTRY']._serialized_start=446
-  _globals['_ACQUIREREQUEST_METADATAENTRY']._serialized_end=493
-  _globals['_ACQUIRERESPONSE']._serialized_start=496
-  _globals['_ACQUIRERESPONSE']._serialized_end=846
-  _globals['_GRANTED']._serialized_start=848
-  _globals['_GRANTED']._serialized_end=893
-  _globals['_CHECKREQUEST']._serialized_start=895
-  _globals['_CHECKREQUEST']._serialized_end=927
-  _globals['_CHECKRESPONSE']._serialized_start=929
-  _globals['_CHECKRESPONSE']._serialized_end=997
-  _globals['_CHECKEDHOLD']._serialized_start=999
-  _globals['_CHECKEDHOLD']._serialized_end=1110
-  _globals['_RELEASEREQUEST']._serialized_start=1112
-  _globals['_RELEASEREQUEST']._serialized_end=1145
-  _globals['_RELEASERESPONSE']._serialized_start=1147
-  _globals['_RELEASERESPONSE']._serialized_end=1164
-  _globals['_RESIZEREQUEST']._serialized_start=1166
-  _globals['_RESIZEREQUEST']._serialized_end=1268
-  _globals['_RESIZERESPONSE']._serialized_start=1270
-  _globals['_RESIZERESPONSE']._serialized_end=1301
-  _globals['_GETREQUEST']._serialized_start=1303
-  _globals['_GETREQUEST']._serialized_end=1329
-  _globals['_GETRESPONSE']._serialized_start=1331
-  _globals['_GETRESPONSE']._serialized_end=1389
-  _globals['_VIEW']._serialized_start=1392
-  _globals['_VIEW']._serialized_end=1562
-  _globals['_LISTREQUEST']._serialized_start=1564
-  _globals['_LISTREQUEST']._serialized_end=1632
-  _globals['_LISTRESPONSE']._serialized_start=1634
-  _globals['_LISTRESPONSE']._serialized_end=1729
-  _globals['_SEMAPHORE']._serialized_start=1731
-  _globals['_SEMAPHORE']._serialized_end=1771
-  _globals['_WATCHREQUEST']._serialized_start=1773
-  _globals['_WATCHREQUEST']._serialized_end=1847
-  _globals['_WATCHRESPONSE']._serialized_start=1849
-  _globals['_WATCHRESPONSE']._serialized_end=1974
-  _globals['_SEMAPHORESERVICE']._serialized_start=1977
-  _globals['_SEMAPHORESERVICE']._serialized_end=2712
+  _globals['_CREATEREQUEST']._serialized_start=164
+  _globals['_CREATEREQUEST']._serialized_end=208
+  _globals['_CREATERESPONSE']._serialized_start=210
+  _globals['_CREATERESPONSE']._serialized_end=226
+  _globals['_ACQUIREREQUEST']._serialized_start=229
+  _globals['_ACQUIREREQUEST']._serialized_end=591
+  _globals['_ACQUIREREQUEST_METADATAENTRY']._serialized_start=544
+  _globals['_ACQUIREREQUEST_METADATAENTRY']._serialized_end=591
+  _globals['_ACQUIRERESPONSE']._serialized_start=594
+  _globals['_ACQUIRERESPONSE']._serialized_end=944
+  _globals['_GRANTED']._serialized_start=946
+  _globals['_GRANTED']._serialized_end=1023
+  _globals['_CHECKREQUEST']._serialized_start=1025
+  _globals['_CHECKREQUEST']._serialized_end=1057
+  _globals['_CHECKRESPONSE']._serialized_start=1059
+  _globals['_CHECKRESPONSE']._serialized_end=1127
+  _globals['_CHECKEDHOLD']._serialized_start=1129
+  _globals['_CHECKEDHOLD']._serialized_end=1240
+  _globals['_RELEASEREQUEST']._serialized_start=1242
+  _globals['_RELEASEREQUEST']._serialized_end=1275
+  _globals['_RELEASERESPONSE']._serialized_start=1277
+  _globals['_RELEASERESPONSE']._serialized_end=1294
+  _globals['_RESIZEREQUEST']._serialized_start=1296
+  _globals['_RESIZEREQUEST']._serialized_end=1398
+  _globals['_RESIZERESPONSE']._serialized_start=1400
+  _globals['_RESIZERESPONSE']._serialized_end=1431
+  _globals['_GETREQUEST']._serialized_start=1433
+  _globals['_GETREQUEST']._serialized_end=1459
+  _globals['_GETRESPONSE']._serialized_start=1461
+  _globals['_GETRESPONSE']._serialized_end=1519
+  _globals['_VIEW']._serialized_start=1522
+  _globals['_VIEW']._serialized_end=1750
+  _globals['_QUARANTINE']._serialized_start=1752
+  _globals['_QUARANTINE']._serialized_end=1823
+  _globals['_LISTREQUEST']._serialized_start=1825
+  _globals['_LISTREQUEST']._serialized_end=1893
+  _globals['_LISTRESPONSE']._serialized_start=1895
+  _globals['_LISTRESPONSE']._serialized_end=1990
+  _globals['_SEMAPHORE']._serialized_start=1992
+  _globals['_SEMAPHORE']._serialized_end=2032
+  _globals['_WATCHREQUEST']._serialized_start=2034
+  _globals['_WATCHREQUEST']._serialized_end=2108
+  _globals['_WATCHRESPONSE']._serialized_start=2110
+  _globals['_WATCHRESPONSE']._serialized_end=2235
+  _globals['_SEMAPHORESERVICE']._serialized_start=2238
+  _globals['_SEMAPHORESERVICE']._serialized_end=2973
 # @@protoc_insertion_point(module_scope)

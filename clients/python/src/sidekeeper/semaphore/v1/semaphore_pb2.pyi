@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -23,7 +24,7 @@ class CreateResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("name", "permits", "lease_id", "wait_timeout", "owner", "metadata", "keepalive")
+    __slots__ = ("name", "permits", "lease_id", "wait_timeout", "owner", "metadata", "keepalive", "numbered", "quarantine")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +39,8 @@ class AcquireRequest(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
+    NUMBERED_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINE_FIELD_NUMBER: _ClassVar[int]
     name: str
     permits: int
     lease_id: str
@@ -45,7 +48,9 @@ class AcquireRequest(_message.Message):
     owner: str
     metadata: _containers.ScalarMap[str, str]
     keepalive: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., permits: _Optional[int] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    numbered: bool
+    quarantine: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., permits: _Optional[int] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., numbered: bool = ..., quarantine: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested", "keepalive")
@@ -64,12 +69,14 @@ class AcquireResponse(_message.Message):
     def __init__(self, queued: _Optional[_Union[_hold_pb2.Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[_hold_pb2.RevocationRequested, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Granted(_message.Message):
-    __slots__ = ("hold_id", "token")
+    __slots__ = ("hold_id", "token", "number")
     HOLD_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     hold_id: str
     token: int
-    def __init__(self, hold_id: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
+    number: int
+    def __init__(self, hold_id: _Optional[str] = ..., token: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class CheckRequest(_message.Message):
     __slots__ = ("hold_ids",)
@@ -136,20 +143,30 @@ class GetResponse(_message.Message):
     def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
 
 class View(_message.Message):
-    __slots__ = ("name", "limit", "held", "holders", "waiters", "waiters_omitted")
+    __slots__ = ("name", "limit", "held", "holders", "waiters", "waiters_omitted", "quarantines")
     NAME_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     WAITERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINES_FIELD_NUMBER: _ClassVar[int]
     name: str
     limit: int
     held: int
     holders: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
     waiters: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Contender]
     waiters_omitted: int
-    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., held: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
+    quarantines: _containers.RepeatedCompositeFieldContainer[Quarantine]
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., held: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[_hold_pb2.Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ..., quarantines: _Optional[_Iterable[_Union[Quarantine, _Mapping]]] = ...) -> None: ...
+
+class Quarantine(_message.Message):
+    __slots__ = ("number", "until")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, number: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")

@@ -91,7 +91,11 @@ export interface Contender {
     | number
     | undefined;
   /** For locks only. Set if it is a claim, which has no process. */
-  claim: Reservation | undefined;
+  claim:
+    | Reservation
+    | undefined;
+  /** For semaphores only. The number that its permit bears. Omitted of permits without a number, and while it waits. */
+  number?: number | undefined;
 }
 
 export interface Contender_MetadataEntry {
@@ -322,6 +326,7 @@ function createBaseContender(): Contender {
     lockDelay: undefined,
     permits: undefined,
     claim: undefined,
+    number: undefined,
   };
 }
 
@@ -362,6 +367,9 @@ export const Contender: MessageFns<Contender> = {
     }
     if (message.claim !== undefined) {
       Reservation.encode(message.claim, writer.uint32(90).fork()).join();
+    }
+    if (message.number !== undefined) {
+      writer.uint32(96).int32(message.number);
     }
     return writer;
   },
@@ -470,6 +478,14 @@ export const Contender: MessageFns<Contender> = {
             message.claim = Reservation.decode(reader, reader.uint32());
             continue;
           }
+          case 12: {
+            if (tag !== 96) {
+              break;
+            }
+
+            message.number = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -510,6 +526,7 @@ export const Contender: MessageFns<Contender> = {
     message.claim = (object.claim !== undefined && object.claim !== null)
       ? Reservation.fromPartial(object.claim)
       : undefined;
+    message.number = object.number ?? undefined;
     return message;
   },
 };

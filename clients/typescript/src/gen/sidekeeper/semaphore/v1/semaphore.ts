@@ -8,6 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { Timestamp } from "../../../google/protobuf/timestamp.js";
 import { Contender, Keepalive, Queued, Resumed, RevocationRequested, Suspended } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.semaphore.v1";
@@ -55,7 +56,16 @@ export interface AcquireRequest {
    * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
    * So no proxy cuts the stream as silent. Not in `start`: there `open` says it for the whole stream.
    */
-  keepalive: Duration | undefined;
+  keepalive:
+    | Duration
+    | undefined;
+  /** Optional. Whether the permit bears a number, which `granted` tells. Not with several permits. */
+  numbered: boolean;
+  /**
+   * Optional. Only with `numbered`: 0 to 24 hours; omitted, 1 minute. For how long the number rests if it was lost, plus 5 seconds for clocks
+   * that differ. With 0, it does not rest.
+   */
+  quarantine: Duration | undefined;
 }
 
 export interface AcquireRequest_MetadataEntry {
@@ -97,6 +107,11 @@ export interface Granted {
    * permits at the same time.
    */
   token: bigint;
+  /**
+   * Set if the request said `numbered`. The number that the permit bears, from 0 to the limit - 1. It stays the same if the sidecar restarts
+   * and the lease is resumed.
+   */
+  number?: number | undefined;
 }
 
 /** CheckRequest names the holds to check. */
@@ -185,6 +200,16 @@ export interface View {
   waiters: Contender[];
   /** How many waiters were omitted because the view would have exceeded 3 MiB. */
   waitersOmitted: number;
+  /** The numbers that no permit bears and that rest, in order. */
+  quarantines: Quarantine[];
+}
+
+/** Quarantine is a number that was lost, and that no caller gets for a while. */
+export interface Quarantine {
+  /** Always set. The number. */
+  number: number;
+  /** Until when it rests. Omitted if the quarantine begins only when the next caller wants a number. */
+  until: Date | undefined;
 }
 
 /** ListRequest asks for a page of names. */
@@ -347,7 +372,17 @@ export const CreateResponse: MessageFns<CreateResponse> = {
 };
 
 function createBaseAcquireRequest(): AcquireRequest {
-  return { name: "", permits: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, keepalive: undefined };
+  return {
+    name: "",
+    permits: 0,
+    leaseId: "",
+    waitTimeout: undefined,
+    owner: "",
+    metadata: {},
+    keepalive: undefined,
+    numbered: false,
+    quarantine: undefined,
+  };
 }
 
 export const AcquireRequest: MessageFns<AcquireRequest> = {
@@ -372,6 +407,12 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     });
     if (message.keepalive !== undefined) {
       Duration.encode(message.keepalive, writer.uint32(58).fork()).join();
+    }
+    if (message.numbered !== false) {
+      writer.uint32(64).bool(message.numbered);
+    }
+    if (message.quarantine !== undefined) {
+      Duration.encode(message.quarantine, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -448,6 +489,22 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
             message.keepalive = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.numbered = reader.bool();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.quarantine = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -483,6 +540,10 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     );
     message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
       ? Duration.fromPartial(object.keepalive)
+      : undefined;
+    message.numbered = object.numbered ?? false;
+    message.quarantine = (object.quarantine !== undefined && object.quarantine !== null)
+      ? Duration.fromPartial(object.quarantine)
       : undefined;
     return message;
   },
@@ -708,7 +769,7 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
 };
 
 function createBaseGranted(): Granted {
-  return { holdId: "", token: 0n };
+  return { holdId: "", token: 0n, number: undefined };
 }
 
 export const Granted: MessageFns<Granted> = {
@@ -721,6 +782,9 @@ export const Granted: MessageFns<Granted> = {
         throw new globalThis.Error("value provided for field message.token of type int64 too large");
       }
       writer.uint32(16).int64(message.token);
+    }
+    if (message.number !== undefined) {
+      writer.uint32(24).int32(message.number);
     }
     return writer;
   },
@@ -754,6 +818,14 @@ export const Granted: MessageFns<Granted> = {
             message.token = reader.int64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.number = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -773,6 +845,7 @@ export const Granted: MessageFns<Granted> = {
     const message = createBaseGranted();
     message.holdId = object.holdId ?? "";
     message.token = (object.token !== undefined && object.token !== null) ? BigInt(object.token) : 0n;
+    message.number = object.number ?? undefined;
     return message;
   },
 };
@@ -1340,7 +1413,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseView(): View {
-  return { name: "", limit: 0, held: 0, holders: [], waiters: [], waitersOmitted: 0 };
+  return { name: "", limit: 0, held: 0, holders: [], waiters: [], waitersOmitted: 0, quarantines: [] };
 }
 
 export const View: MessageFns<View> = {
@@ -1362,6 +1435,9 @@ export const View: MessageFns<View> = {
     }
     if (message.waitersOmitted !== 0) {
       writer.uint32(48).int32(message.waitersOmitted);
+    }
+    for (const v of message.quarantines) {
+      Quarantine.encode(v!, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -1427,6 +1503,14 @@ export const View: MessageFns<View> = {
             message.waitersOmitted = reader.int32();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.quarantines.push(Quarantine.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1450,6 +1534,74 @@ export const View: MessageFns<View> = {
     message.holders = object.holders?.map((e) => Contender.fromPartial(e)) || [];
     message.waiters = object.waiters?.map((e) => Contender.fromPartial(e)) || [];
     message.waitersOmitted = object.waitersOmitted ?? 0;
+    message.quarantines = object.quarantines?.map((e) => Quarantine.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseQuarantine(): Quarantine {
+  return { number: 0, until: undefined };
+}
+
+export const Quarantine: MessageFns<Quarantine> = {
+  encode(message: Quarantine, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0) {
+      writer.uint32(8).int32(message.number);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(toTimestamp(message.until), writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Quarantine {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseQuarantine();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.until = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Quarantine>, I>>(base?: I): Quarantine {
+    return Quarantine.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Quarantine>, I>>(object: I): Quarantine {
+    const message = createBaseQuarantine();
+    message.number = object.number ?? 0;
+    message.until = object.until ?? undefined;
     return message;
   },
 };
@@ -1821,7 +1973,7 @@ export const WatchResponse: MessageFns<WatchResponse> = {
  * SemaphoreService makes semaphores, grants and releases permits, and shows who holds and who waits for them. A semaphore is Curator's
  * InterProcessSemaphoreV2, with the limit in a SharedCount, so that Curator's clients can use the same.
  *
- * Names follow the rule of the lock service's names, and do not end in `.limit`.
+ * Names follow the rule of the lock service's names, and do not end in `.limit` or `.numbers`.
  */
 export type SemaphoreServiceService = typeof SemaphoreServiceService;
 export const SemaphoreServiceService = {
@@ -1850,12 +2002,19 @@ export const SemaphoreServiceService = {
    * `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
    * granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
    *
+   * With `numbered`, the permit bears a number from 0 to the limit - 1: the smallest that is free. No other caller has the number while it
+   * is valid, as `Check` says. The number is free again at once when its caller ends the hold: through Release, or by cancelling the stream.
+   * Otherwise it was lost, and rests for the `quarantine`: after a crash, a closed lease, a revocation or a drain, for example. The quarantine
+   * begins when the next caller that wants a number finds it lost, and ends by two clocks: the ensemble's and that caller's sidecar's. If all
+   * numbers are held or rest, the caller waits.
+   *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits.
+   *   FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits, or no number is free. The
+   *   text says how many numbers are in quarantine.
    *   FAILED_PRECONDITION (TOO_MANY_PERMITS): more permits are wanted than the limit, which may have shrunk during the wait.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds permits of this semaphore.
    *   FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -1920,7 +2079,7 @@ export const SemaphoreServiceService = {
   },
   /**
    * Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
-   * release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+   * release them. So are, first, the holders of numbers that are not below the new limit. They see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
    * an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -1940,7 +2099,7 @@ export const SemaphoreServiceService = {
     responseDeserialize: (value: Buffer): ResizeResponse => ResizeResponse.decode(value),
   },
   /**
-   * Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+   * Get shows the limit, the holders of permits, the waiters, in order, and the numbers in quarantine. It may be out of date by several ticks at worst, where the
    * sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -2017,12 +2176,19 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    * `suspended`, `resumed` and `revocation_requested`. All permits are given up when the stream ends, however it ends. Permits are
    * granted only while those that are held, these among them, are no more than the limit at that moment. Not idempotent.
    *
+   * With `numbered`, the permit bears a number from 0 to the limit - 1: the smallest that is free. No other caller has the number while it
+   * is valid, as `Check` says. The number is free again at once when its caller ends the hold: through Release, or by cancelling the stream.
+   * Otherwise it was lost, and rests for the `quarantine`: after a crash, a closed lease, a revocation or a drain, for example. The quarantine
+   * begins when the next caller that wants a number finds it lost, and ends by two clocks: the ensemble's and that caller's sidecar's. If all
+   * numbers are held or rest, the caller waits.
+   *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits.
+   *   FAILED_PRECONDITION (SEMAPHORE_FULL): tried once (wait_timeout 0), and there are not enough free permits, or no number is free. The
+   *   text says how many numbers are in quarantine.
    *   FAILED_PRECONDITION (TOO_MANY_PERMITS): more permits are wanted than the limit, which may have shrunk during the wait.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds permits of this semaphore.
    *   FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -2063,7 +2229,7 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
   release: handleUnaryCall<ReleaseRequest, ReleaseResponse>;
   /**
    * Resize changes how many permits there are. If callers hold more than that, the holders of the permits granted last are asked to
-   * release them, and see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
+   * release them. So are, first, the holders of numbers that are not below the new limit. They see `revocation_requested`. With a grace period, their holds end with LOCK_REVOKED when it expires. Resize is then
    * an operator method. Until enough holds have ended, no other caller is granted permits. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -2075,7 +2241,7 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    */
   resize: handleUnaryCall<ResizeRequest, ResizeResponse>;
   /**
-   * Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+   * Get shows the limit, the holders of permits, the waiters, in order, and the numbers in quarantine. It may be out of date by several ticks at worst, where the
    * sidecar's server is behind the others. Exception: NOT_FOUND is never out of date. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
@@ -2122,6 +2288,18 @@ export type DeepPartial<T> = T extends bigint ? string | number | bigint
 type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
+
+function toTimestamp(date: Date): Timestamp {
+  const seconds = BigInt(Math.trunc(date.getTime() / 1_000));
+  const nanos = (date.getTime() % 1_000) * 1_000_000;
+  return { seconds, nanos };
+}
+
+function fromTimestamp(t: Timestamp): Date {
+  let millis = (globalThis.Number(t.seconds.toString()) || 0) * 1_000;
+  millis += (t.nanos || 0) / 1_000_000;
+  return new globalThis.Date(millis);
+}
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
