@@ -188,6 +188,10 @@ var trials = map[string]trial{
 	"sidekeeper semaphore run reports --permits 2 --try -- ./make-reports --all": {
 		before: "sidekeeper semaphore create reports 5", says: `^reports --all under\s*$`,
 	},
+	"sidekeeper semaphore run workers --numbered --quarantine 5m -- ./worker": {
+		before: "sidekeeper semaphore create workers 5", says: `^worker 0 of workers\s*$`,
+		then: "sidekeeper semaphore run workers --numbered -- ./worker", andSays: `^worker 0 of workers\s*$`,
+	},
 	"sidekeeper semaphore ls":                    {before: "sidekeeper semaphore create reports 5", says: `(?m)^reports +5$`},
 	"sidekeeper semaphore ls shop --output json": {before: "sidekeeper semaphore create shopping 5", says: `^\{"semaphores":\[\],`},
 	"sidekeeper semaphore show reports":          {before: "sidekeeper semaphore create reports 5", says: `^reports: 0 of 5 held\n$`},
@@ -406,6 +410,7 @@ var scripts = map[string]string{
 	"clean-up":      "echo cleaning",
 	"transfer":      `echo "$SIDEKEEPER_LOCK_NAME $SIDEKEEPER_FENCING_TOKEN under $SIDEKEEPER_GUARDS"`,
 	"work":          `echo "working on $SIDEKEEPER_SET/$SIDEKEEPER_ITEM with $*"; exec sleep 600`,
+	"worker":        `echo "worker $SIDEKEEPER_NUMBER of $SIDEKEEPER_SEMAPHORE_NAME"`,
 	"serve":         `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
 }
 

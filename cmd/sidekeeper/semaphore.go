@@ -82,19 +82,33 @@ func (r *reach) showSemaphore(to io.Writer, shown *sidekeeper.SemaphoreView) err
 	if omitted := view.GetWaitersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
-	if len(rows) == 0 {
-		return nil
+	if len(rows) > 0 {
+		if err := show.Table(to, "STATE PERMITS NUMBER TOKEN OWNER IDENTITY AGE METADATA NOTES", rows); err != nil {
+			return err
+		}
 	}
-	return show.Table(to, "STATE PERMITS TOKEN OWNER IDENTITY AGE METADATA NOTES", rows)
+	for _, of := range view.GetQuarantines() {
+		until := "in quarantine once a caller wants a number"
+		if of.GetUntil() != nil {
+			until = "in quarantine until " + of.GetUntil().AsTime().UTC().Format(time.RFC3339)
+		}
+		if _, err := fmt.Fprintf(to, "number %d: %s\n", of.GetNumber(), until); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func permitRow(state string) func(*holdv1.Contender) []string {
 	return func(c *holdv1.Contender) []string {
-		permits, token := "-", "-"
+		permits, number, token := "-", "-", "-"
+		if c.Number != nil {
+			number = strconv.Itoa(int(c.GetNumber()))
+		}
 		if c.GetPermits() > 0 {
 			permits, token = strconv.Itoa(int(c.GetPermits())), strconv.FormatInt(c.GetToken(), 10)
 		}
-		return append([]string{state, permits, token}, aboutColumns(c)...)
+		return append([]string{state, permits, number, token}, aboutColumns(c)...)
 	}
 }
 

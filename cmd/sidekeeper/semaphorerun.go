@@ -15,6 +15,7 @@ type semaphoreRun struct {
 	claim    supervise.Permits
 	command  []string
 	wait     time.Duration
+	rest     time.Duration // of the number, when it was lost
 	try      bool
 	onRevoke choice
 }
@@ -32,6 +33,9 @@ func newSemaphoreRunCommand(reach *reach) *cobra.Command {
 	flags := command.Flags()
 	r.claim.Options.Permits = 1
 	flags.Var(number(&r.claim.Options.Permits, 1, 64), "permits", "how many permits the command takes: 1 to 64")
+	flags.BoolVar(&r.claim.Options.Numbered, "numbered", false, "the permit bears a number, which no other holder has")
+	r.rest = time.Minute
+	flags.Var(span(&r.rest, 0, 24*time.Hour), "quarantine", "time for which the number rests if it is lost")
 	flags.Var(span(&r.wait, 0, forever), "wait", "maximum time to wait for the permits (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the permits, for people (default: this host's name and the process ID)")
@@ -47,11 +51,18 @@ func (r *semaphoreRun) takeArguments(command *cobra.Command, args []string) erro
 		return errors.New("usage: sidekeeper semaphore run NAME -- COMMAND [ARGUMENT...]")
 	case r.try && command.Flags().Changed("wait"):
 		return errors.New("--try and --wait exclude each other")
+	case command.Flags().Changed("quarantine") && !r.claim.Options.Numbered:
+		return errors.New("--quarantine: only with --numbered")
+	case r.claim.Options.Numbered && r.claim.Options.Permits > 1:
+		return errors.New("--numbered: only with one permit")
 	}
 	r.claim.Name, r.command = args[0], args[1:]
 	r.claim.Terminate = r.onRevoke.String() == "term"
 	options := &r.claim.Options
 	options.Owner = cmp.Or(options.Owner, supervise.DefaultOwner())
+	if options.Numbered {
+		options.Quarantine = &r.rest
+	}
 	if r.try || command.Flags().Changed("wait") {
 		options.Wait = &r.wait
 	}

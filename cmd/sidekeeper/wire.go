@@ -104,14 +104,27 @@ func wireSemaphoreView(view *sidekeeper.SemaphoreView) *semaphorev1.View {
 	return &semaphorev1.View{
 		Name: view.Name, Limit: int32(view.Limit), Held: int32(view.Held), Holders: each(view.Holders, wirePermitContender),
 		Waiters: each(view.Waiters, wirePermitContender), WaitersOmitted: int32(view.WaitersOmitted),
+		Quarantines: each(view.Quarantines, wireQuarantine),
 	}
 }
 
+func wireQuarantine(of *sidekeeper.Quarantine) *semaphorev1.Quarantine {
+	wire := &semaphorev1.Quarantine{Number: int32(of.Number)}
+	if !of.Until.IsZero() {
+		wire.Until = timestamppb.New(of.Until)
+	}
+	return wire
+}
+
 func wirePermitContender(c *sidekeeper.PermitContender) *holdv1.Contender {
-	return &holdv1.Contender{
+	wire := &holdv1.Contender{
 		Permits: new(int32(c.Permits)), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.Token,
 		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
 	}
+	if c.Number != nil {
+		wire.Number = new(int32(*c.Number))
+	}
+	return wire
 }
 
 func wireSemaphore(semaphore *sidekeeper.SemaphoreEntry) *semaphorev1.Semaphore {

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
@@ -14,10 +15,11 @@ type Permits struct {
 	KillGrace time.Duration             // less than this left: SIGTERM; 0 for a third of the validity
 	Terminate bool                      // SIGTERM, too, when the permits are revoked
 
+	held *sidekeeper.Permits
 	holding
 }
 
-func (p *Permits) take(ctx context.Context, r *Runner) error {
+func (p *Permits) take(ctx context.Context, r *Runner) (err error) {
 	if err := r.refuseGrace(ctx, p.KillGrace); err != nil {
 		return err
 	}
@@ -27,12 +29,17 @@ func (p *Permits) take(ctx context.Context, r *Runner) error {
 		options.OnQueued = func(position int) { r.say("waiting for %s: %d ahead", what, position) }
 	}
 	options.AcknowledgeOnRelease = true // when the command is dead
-	permits, err := r.Client.AcquirePermits(ctx, p.Name, options)
-	if err != nil {
+	if p.held, err = r.Client.AcquirePermits(ctx, p.Name, options); err != nil {
 		return err
 	}
-	p.holding = hold(r, permits, what, p.KillGrace, p.Terminate)
+	p.holding = hold(r, p.held, what, p.KillGrace, p.Terminate)
 	return nil
 }
 
-func (p *Permits) environment() []string { return []string{"SIDEKEEPER_SEMAPHORE_NAME=" + p.Name} }
+func (p *Permits) environment() []string {
+	told := []string{"SIDEKEEPER_SEMAPHORE_NAME=" + p.Name}
+	if p.Options.Numbered {
+		told = append(told, "SIDEKEEPER_NUMBER="+strconv.Itoa(p.held.Number()))
+	}
+	return told
+}

@@ -17,6 +17,11 @@ type PermitsOptions struct {
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
+	// Numbered has the permit bear a number: see Permits.Number. It goes with one permit. Quarantine is for how long the number rests if it is lost:
+	// 0 to 24 hours; nil, 1 minute. A number that its holder releases is free at once.
+	Numbered   bool
+	Quarantine *time.Duration
+
 	// AcknowledgeOnRelease is as in LockOptions.
 	AcknowledgeOnRelease bool
 
@@ -30,6 +35,7 @@ type PermitsOptions struct {
 type Permits struct {
 	carried
 	token   int64
+	number  int
 	options PermitsOptions
 }
 
@@ -40,7 +46,7 @@ func (c *Client) AcquirePermits(ctx context.Context, semaphore string, options P
 	onLease := carriedOptions{options.Lease, options.Owner, options.AcknowledgeOnRelease, options.OnSuspended, options.OnResumed}
 	return carry(ctx, c, "permits of "+semaphore, options.Wait, onLease, func(wait *time.Duration) (*Permits, *request) {
 		options.Wait = wait
-		made := &Permits{options: options}
+		made := &Permits{options: options, number: -1}
 		start := &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: options.request(semaphore)}}
 		return made, &request{start: start, handle: func(event *leasev1.Event) { made.handle(event.GetAcquirePermits()) }}
 	})
@@ -49,6 +55,7 @@ func (c *Client) AcquirePermits(ctx context.Context, semaphore string, options P
 func (o PermitsOptions) request(semaphore string) *semaphorev1.AcquireRequest {
 	return &semaphorev1.AcquireRequest{
 		Name: semaphore, Permits: bounded32(o.Permits), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
+		Numbered: o.Numbered, Quarantine: optionalDuration(o.Quarantine),
 	}
 }
 
@@ -59,6 +66,9 @@ func (p *Permits) handle(event *semaphorev1.AcquireResponse) {
 	case *semaphorev1.AcquireResponse_Granted:
 		if p.id == "" { // others read them by now
 			p.id, p.token = event.Granted.GetHoldId(), event.Granted.GetToken()
+			if event.Granted.Number != nil {
+				p.number = int(event.Granted.GetNumber())
+			}
 		}
 	case *semaphorev1.AcquireResponse_RevocationRequested:
 		leaveNewest(p.revocations, revocationFrom(event.RevocationRequested), p.options.OnRevocation)
@@ -67,6 +77,10 @@ func (p *Permits) handle(event *semaphorev1.AcquireResponse) {
 
 // Token tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time.
 func (p *Permits) Token() int64 { return p.token }
+
+// Number is the number that the permit bears, from 0 to the semaphore's limit - 1; -1 without PermitsOptions.Numbered. No other caller has it
+// while the permit is valid: ask Valid before each use. Do not keep it after the loss.
+func (p *Permits) Number() int { return p.number }
 
 // WithPermits runs f while holding permits and releases them afterwards, also when f panics. The context of f is ctx that also ends when the
 // permits are lost, with an error that wraps ErrLost as its cause. WithPermits returns the error of AcquirePermits, or those of f and of

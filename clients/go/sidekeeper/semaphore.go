@@ -19,12 +19,20 @@ type SemaphoreView struct {
 	Holders        []*PermitContender // in the order of their grants
 	Waiters        []*PermitContender // in the order of their turn
 	WaitersOmitted int                // how many waiters were left out because there are too many for one message
+	Quarantines    []*Quarantine      // numbers that no permit bears and that rest, in order
 	Stale          bool               // from WatchSemaphore: the ensemble is out of contact, so that the view may be out of date
+}
+
+// A Quarantine is a number that was lost, and that no caller gets for a while.
+type Quarantine struct {
+	Number int
+	Until  time.Time // when it ends; zero if it begins only when the next caller wants a number
 }
 
 // A PermitContender holds permits or waits for some.
 type PermitContender struct {
 	Permits             int               // that it holds; 0 if it waits
+	Number              *int              // that its permit bears; nil of one without a number, and while it waits
 	Identity            string            // as the sidecar that made it verified it; empty where callers are not told apart
 	Owner               string            // as given to AcquirePermits; of one that is foreign, what it wrote about itself, if that is text
 	Metadata            map[string]string // as given to AcquirePermits
@@ -44,15 +52,29 @@ func semaphoreViewFrom(wire *semaphorev1.View) *SemaphoreView {
 	return &SemaphoreView{
 		Name: wire.GetName(), Limit: int(wire.GetLimit()), Held: int(wire.GetHeld()), Holders: each(wire.GetHolders(), permitContenderFrom),
 		Waiters: each(wire.GetWaiters(), permitContenderFrom), WaitersOmitted: int(wire.GetWaitersOmitted()),
+		Quarantines: each(wire.GetQuarantines(), quarantineFrom),
 	}
 }
 
+func quarantineFrom(wire *semaphorev1.Quarantine) *Quarantine {
+	from := &Quarantine{Number: int(wire.GetNumber())}
+	if wire.GetUntil() != nil {
+		from.Until = wire.GetUntil().AsTime()
+	}
+	return from
+}
+
 func permitContenderFrom(wire *holdv1.Contender) *PermitContender {
-	return &PermitContender{
+	from := &PermitContender{
 		Permits: int(wire.GetPermits()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
 		Token: wire.GetToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
 		RevocationRequested: wire.GetRevocationRequested(),
 	}
+	if wire.Number != nil {
+		number := int(wire.GetNumber())
+		from.Number = &number
+	}
+	return from
 }
 
 func (c *Client) semaphores() semaphorev1.SemaphoreServiceClient {
