@@ -119,6 +119,42 @@ func TestPermitsOutliveTheirSidecar(t *testing.T) {
 	}
 }
 
+// A number survives the death of its sidecar, and is free as soon as its caller releases it after that.
+func TestANumberOutlivesItsSidecar(t *testing.T) {
+	with := quick(ensembleOf(t, quickTick))
+	other, begin := startSidecar(t, with), resuming(t, with)
+	killed := begin()
+	killed.awaitReady(t)
+	client, rival, name := killed.client(t), other.client(t), fmt.Sprint("numbers-", now())
+	must(t, client.CreateSemaphore(t.Context(), name, 3))
+	lease, err := client.OpenLease(t.Context(), sidekeeperclient.LeaseOptions{})
+	must(t, err)
+	resumed := make(chan struct{}, 16)
+	held, err := client.AcquirePermits(t.Context(), name, sidekeeperclient.PermitsOptions{
+		Numbered: true, Lease: lease, OnResumed: func() { resumed <- struct{}{} },
+	})
+	must(t, err)
+	killed.kill()
+	fresh := begin()
+	await(t, "resumed", patient, resumed)
+	for want := 1; want >= 0; want-- {
+		beside, err := rival.AcquirePermits(t.Context(), name, sidekeeperclient.PermitsOptions{Numbered: true})
+		must(t, err)
+		if beside.Number() != want || held.Number() != 0 {
+			t.Errorf("number %d, not %d, beside %d", beside.Number(), want, held.Number())
+		}
+		must(t, beside.Release(t.Context()))
+		if want == 1 {
+			must(t, held.Release(t.Context()))
+		}
+	}
+	must(t, lease.Close(t.Context()))
+	fresh.signal(syscall.SIGTERM)
+	if code := fresh.awaitExit(t, patient); code != 0 {
+		t.Errorf("the sidecar exits with %d", code)
+	}
+}
+
 // permitNodes are the nodes of a semaphore's permits, with what tells them from others of the same name.
 func permitNodes(t *testing.T, direct *zk.Conn, name string) (nodes []string) {
 	t.Helper()

@@ -26,4 +26,22 @@ var permits = []Mutant{
 		ID: "F5", Bug: "a resize to the limit that the reader shows is taken for done",
 		Catchers: []Catcher{simulated("TestNoAnswerRestsOnWhatALaggingServerShows").saying("the limit is 5")},
 	},
+	{
+		ID: "W50", Bug: "a number is recorded in whichever version, so that two bear it that chose it at the same time",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestNoNumberIsValidForTwoNorWithinItsQuarantine", Complaint: `is granted while another caller has it`,
+		}},
+	},
+	{
+		ID: "W51", Bug: "a number is freed apart from its permit and in whichever version, so that a late write frees that of another caller",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestNoNumberIsValidForTwoNorWithinItsQuarantine", Complaint: `is granted, and rests for`,
+		}},
+	},
+	{
+		ID: "W52", Bug: "a quarantine ends by the clock of the machine that looks",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAQuarantineEndsWhenBothClocksArePastItsEnd", Complaint: `the machine is ahead: told "number 0"`,
+		}},
+	},
 }
