@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -356,42 +355,6 @@ func (p *Permits) LetGo(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// A Quarantine is a number that was lost.
-type Quarantine struct {
-	Number int
-	Until  time.Time // zero if it begins when the next caller wants a number
-}
-
-// quarantines are the numbers that none of the permits bears, and that rest by the clock of this machine.
-func (s Semaphore) quarantines(ctx context.Context, tree Tree, permits queue) (resting []Quarantine, _ error) {
-	names, err := childrenNamed(tree.Children(ctx, s.numbers()))
-	if err != nil || len(names) == 0 {
-		return nil, err
-	}
-	known := map[int]bool{}
-	for _, name := range names {
-		if number, ok := parseNumber(path.Base(name)); ok {
-			known[number] = true
-		}
-	}
-	unborne := slices.DeleteFunc(permits.unborne(MaxLimit), func(number int) bool { return !known[number] })
-	records := make([]numberRecord, len(unborne))
-	err = EachOf(len(unborne), func(i int) (err error) {
-		records[i], err = s.readNumber(ctx, tree, unborne[i])
-		return err
-	})
-	for i := range records {
-		switch of := &records[i]; {
-		case of.isFree():
-		case of.isLost:
-			resting = append(resting, Quarantine{Number: of.number})
-		case of.State == numberLost && !wall().After(of.ends()):
-			resting = append(resting, Quarantine{Number: of.number, Until: of.ends()})
-		}
-	}
-	return resting, err
 }
 
 // mayGetNumber says whether one that waits for a number would get one, as the tree shows it.

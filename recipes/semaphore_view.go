@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // SemaphoreView is who has a semaphore's permits and who waits for some. Those that came or went while it was read may be missing.
@@ -112,4 +113,40 @@ func (s Semaphore) dropFirst(ctx context.Context, tree Tree, view *SemaphoreView
 		view.Holders = slices.DeleteFunc(view.Holders, func(h PermitHolder) bool { return h.owner == first.Owner })
 	}
 	return err
+}
+
+// A Quarantine is a number that was lost.
+type Quarantine struct {
+	Number int
+	Until  time.Time // zero if it begins when the next caller wants a number
+}
+
+// quarantines are the numbers that none of the permits bears, and that rest by the clock of this machine.
+func (s Semaphore) quarantines(ctx context.Context, tree Tree, permits queue) (resting []Quarantine, _ error) {
+	names, err := childrenNamed(tree.Children(ctx, s.numbers()))
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	known := map[int]bool{}
+	for _, name := range names {
+		if number, ok := parseNumber(name); ok {
+			known[number] = true
+		}
+	}
+	unborne := slices.DeleteFunc(permits.unborne(MaxLimit), func(number int) bool { return !known[number] })
+	records := make([]numberRecord, len(unborne))
+	err = EachOf(len(unborne), func(i int) (err error) {
+		records[i], err = s.readNumber(ctx, tree, unborne[i])
+		return err
+	})
+	for i := range records {
+		switch of := &records[i]; {
+		case of.isFree():
+		case of.isLost:
+			resting = append(resting, Quarantine{Number: of.number})
+		case of.State == numberLost && !wall().After(of.ends()):
+			resting = append(resting, Quarantine{Number: of.number, Until: of.ends()})
+		}
+	}
+	return resting, err
 }

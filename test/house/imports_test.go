@@ -67,6 +67,7 @@ var charters = []charter{
 	},
 	{folder: "internal/tracing", closed: zooKeeper},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/quota", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "examples", ours: []string{"clients/go"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/exit", ours: []string{"clients/go"}, closed: slices.Concat(logs, zooKeeper)},
 	{
 		folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "internal/sink", "clients/go"},
