@@ -229,7 +229,8 @@ func TestAHandlerBeginsAgain(t *testing.T) {
 
 func TestShareEndsWithAnErrorThatTimeDoesNotHeal(t *testing.T) {
 	t.Parallel()
-	client := shared(t, 1).Client()
+	sidecar := shared(t, 1)
+	client := sidecar.Client()
 	share := func(set string, options sidekeeper.ShareOptions) error {
 		return client.Share(t.Context(), set, func(context.Context, *sidekeeper.Item) error { return nil }, options)
 	}
@@ -254,6 +255,17 @@ func TestShareEndsWithAnErrorThatTimeDoesNotHeal(t *testing.T) {
 	receive(t, joined)
 	must(t, lease.Close(t.Context()))
 	if err := receive(t, ended); !errors.Is(err, sidekeeper.ErrLeaseClosed) {
+		t.Error(err)
+	}
+	other, err := sidekeeper.Dial(sidecar.Address())
+	must(t, err)
+	go func() {
+		work := func(context.Context, *sidekeeper.Item) error { return nil }
+		ended <- other.Share(t.Context(), "orders", work, sidekeeper.ShareOptions{OnAssigned: func(sidekeeper.Assignment) { joined <- struct{}{} }})
+	}()
+	receive(t, joined)
+	must(t, other.Close())
+	if err := receive(t, ended); !errors.Is(err, sidekeeper.ErrLost) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

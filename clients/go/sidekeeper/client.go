@@ -47,9 +47,10 @@ type Client struct {
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool
-	absent    func(error)  // told while the sidecar or the ensemble is away; may be nil
-	log       *slog.Logger // of WithLogger; nil without it
-	resumes   bool         // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
+	absent    func(error) // told while the sidecar or the ensemble is away; may be nil
+	resumes   bool        // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
+
+	log *slog.Logger // of WithLogger; nil without it
 }
 
 // An Option changes how Dial reaches the sidecar.

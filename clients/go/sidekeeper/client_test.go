@@ -70,6 +70,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrClaimNotFound, sidekeeper.ErrClaimEnded, sidekeeper.ErrClaimLimit, sidekeeper.ErrNoProcess,
 		sidekeeper.ErrTooManyKeys, sidekeeper.ErrKeyRunning, sidekeeper.ErrRecordNotFound, sidekeeper.ErrRecordMalformed,
 		sidekeeper.ErrScheduleNotFound, sidekeeper.ErrClocksDisagree,
+		sidekeeper.ErrAssignmentNotFound, sidekeeper.ErrItemsAssigned, sidekeeper.ErrAssignmentInUse,
 		sidekeeper.ErrTooManyPermits, sidekeeper.ErrCandidateNotFound, sidekeeper.ErrForeignCandidate,
 		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}

@@ -75,10 +75,11 @@ func (i *Item) Name() string { return i.name }
 // the item's lock. It does so until ctx ends, and then returns its cause, when all handlers have returned.
 //
 // The context of a handler ends when the item moves (ErrUnassigned), when its lock is lost (ErrLost), when another caller asks for the lock
-// (ErrAskedToRelease), and when Share ends. Share then waits for the handler, however long that takes, and releases the lock. Of one item, no two
-// handlers run at the same time. What a handler writes with its context and this client is guarded by the lock (see Lock.Guard). A handler that
-// returns while it has its item begins again after a pause: a second, which doubles each time up to a minute, and a second again after a run of a
-// minute.
+// (ErrAskedToRelease), and when Share ends. Share then waits for the handler, however long that takes, and releases the lock. No two handlers of
+// one item run at the same time. What a handler writes with its context and this client is guarded by the lock (see Lock.Guard).
+//
+// A handler that returns while the member has its item begins again after a pause. The pause is a second, and doubles each time up to a minute.
+// After a run of a minute it is a second again.
 //
 // When the membership or its lease is lost, Share stops all handlers, waits for them and joins anew, after the same pauses. Exception: with a
 // lease that was given, it returns the error. It also returns ErrAssignmentNotFound, ErrInvalidField, and that the caller is denied.
@@ -178,7 +179,8 @@ func withRelease(ctx context.Context, err error, release func(context.Context) e
 
 // follow has the handlers run that the plan wants, until ctx ends and the items have moved if they are to, or the membership has ended.
 func (s *sharing) follow(ctx, working context.Context) error {
-	stopping, late, draining := ctx.Done(), (<-chan time.Time)(nil), false
+	stopping, draining := ctx.Done(), false
+	var late <-chan time.Time
 	for {
 		select {
 		case <-s.member.news:

@@ -55,7 +55,8 @@ func (s *sharing) begin(working context.Context, item string, former *worker) *w
 		}
 		for again := (breather{}); ctx.Err() == nil; {
 			lasted, err := s.run(ctx, item)
-			if err != nil {
+			isEarly := again == breather{} && errors.Is(err, ErrAlreadyContending) // a former place of this lease is about to go
+			if err != nil && !isEarly {
 				s.tell(item, err)
 			}
 			_ = rest(ctx, again.after(lasted)) // then the loop ends
@@ -79,7 +80,7 @@ func (s *sharing) run(ctx context.Context, name string) (lasted time.Duration, e
 		OnRevocation: func(Revocation) { cancel(ErrAskedToRelease) },
 	})
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, ErrAlreadyContending) || isOfLease(err) { // a former place of this lease may be about to go
+		if ctx.Err() != nil || isOfLease(err) {
 			err = nil
 		}
 		return 0, err
