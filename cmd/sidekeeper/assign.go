@@ -69,16 +69,15 @@ func newAssignDefineCommand(reach *reach) *cobra.Command {
 }
 
 func (r *reach) assignList(ctx context.Context, sets assignmentv1.AssignmentServiceClient, args []string, to io.Writer) error {
-	all := &assignmentv1.ListResponse{}
-	err := error(nil)
-	all.Sets, err = allPages(func(token string) ([]*assignmentv1.Set, string, error) {
+	found, err := allPages(func(token string) ([]*assignmentv1.Set, string, error) {
 		page, err := sets.List(ctx, &assignmentv1.ListRequest{Prefix: prefixOf(args), PageSize: 1000, PageToken: token})
 		return page.GetSets(), page.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	return tabulate(r, to, all, "SET ITEMS MEMBERS UNASSIGNED", all.GetSets(), func(of *assignmentv1.Set) []string {
+	all := &assignmentv1.ListResponse{Sets: found}
+	return tabulate(r, to, all, "SET ITEMS MEMBERS UNASSIGNED", found, func(of *assignmentv1.Set) []string {
 		return append([]string{show.Printable(of.GetSet())}, numbers(of.GetItems(), of.GetMembers(), of.GetUnassigned())...)
 	})
 }

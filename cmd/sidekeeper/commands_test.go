@@ -247,8 +247,8 @@ func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
 func TestWrongUseIsToldInOneLine(t *testing.T) {
 	t.Parallel()
 	for args, said := range map[string]string{
-		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, assign, barrier, completion, config, console, cron, dev, doctor, elect, ` +
-			"groups, health, inject-webhook, leases, lock, members, once, queue, quota, schedule, semaphore, seq, serve, top, version",
+		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, assign, barrier, completion, config, console, cron, dev, doctor, ` +
+			"elect, groups, health, inject-webhook, leases, lock, members, once, queue, quota, schedule, semaphore, seq, serve, top, version",
 		"lock bogus": `unknown command "bogus" for "sidekeeper lock", ` +
 			"which has break, claim, extend, ls, release, revoke, run, show, why",
 		"lock show":                                        "usage: sidekeeper lock show NAME",

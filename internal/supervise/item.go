@@ -18,6 +18,9 @@ type Item struct {
 }
 
 func (i *Item) take(_ context.Context, r *Runner) error {
+	if i.Working.Err() != nil {
+		return context.Cause(i.Working)
+	}
 	i.holding = hold(r, i.Item.Lock, "lock "+i.lockName(), 0, false)
 	return nil
 }
