@@ -119,7 +119,7 @@ func TestSetsOfItemsFromACommandLine(t *testing.T) {
 		{[]string{"ls"}, 0, "orders  1      0        1\n"},
 		{[]string{"show", "orders"}, 0, "orders: 1 items, 0 members, no plan yet\nwithout a member: b\nimbalance: -\n"},
 		{[]string{"show", "orders", "--holders"}, 0, "b     -       -       -      -      -\n"},
-		{[]string{"show", "orders", "--output", "json"}, 0, `{"set":"orders","epoch":"0","members":[],"items":[{"item":"b","member":""}]}`},
+		{[]string{"show", "orders", "--output", "json"}, 0, `{"set":"orders","epoch":"0","members":[],"items":[{"item":"b","member":""}]`},
 		{[]string{"drain", "orders", "one"}, 1, "MEMBER_NOT_FOUND"},
 		{[]string{"capacity", "orders", "one", "1"}, 1, "MEMBER_NOT_FOUND"},
 		{[]string{"rm", "orders"}, 0, "orders is removed\n"},

@@ -39,9 +39,14 @@ func showShares(to io.Writer, view *assignmentv1.View) error {
 	if view.GetEpoch() != 0 {
 		plan = fmt.Sprintf("plan %d of %s ago", view.GetEpoch(), show.Age(view.GetAge()))
 	}
-	_, err := fmt.Fprintf(to, "%s: %d items, %d members, %s\n", show.Printable(view.GetSet()), len(view.GetItems()), len(view.GetMembers()), plan)
-	if err == nil && len(view.GetMembers()) > 0 {
-		err = show.Table(to, "MEMBER CAPACITY ITEMS OWNER IDENTITY AGE METADATA", each(view.GetMembers(), shareRow))
+	rows, omitted := each(view.GetMembers(), shareRow), int(view.GetMembersOmitted())
+	members := len(rows) + omitted
+	_, err := fmt.Fprintf(to, "%s: %d items, %d members, %s\n", show.Printable(view.GetSet()), len(view.GetItems()), members, plan)
+	if omitted > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
+	}
+	if err == nil && len(rows) > 0 {
+		err = show.Table(to, "MEMBER CAPACITY ITEMS OWNER IDENTITY AGE METADATA", rows)
 	}
 	if err != nil {
 		return err
