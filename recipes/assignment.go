@@ -95,14 +95,14 @@ type AssignmentView struct {
 
 	Epoch      int64       // tells plans apart, and grows with each; 0 without a plan
 	Planned    time.Time   // when the plan was written, by the clock of the ensemble's leader
-	Members    []SetMember // in the order of their names
+	Members    []*SetMember // in the order of their names
 	Unassigned int         // items that the plan gives to no member that is there
 	Omitted    int         // members that have no room in a view, or may not be read
 
 	version int32               // of the items
 	planned int32               // the version of the plan; −1 without one
 	plan    map[string][]string // the items of each member, by its name
-	hidden  []SetMember         // the omitted members, of which only the names are known
+	hidden  []*SetMember         // the omitted members, of which only the names are known
 }
 
 // CapacityIn is what a member's metadata say of its capacity. A member that says nothing there takes what it gets.
@@ -147,10 +147,10 @@ func (a Assignment) Watch(ctx context.Context, tree Tree) (view AssignmentView, 
 	}
 	view.takePlan(plan)
 	for _, member := range group.Members {
-		view.Members = append(view.Members, SetMember{Member: member, Capacity: CapacityIn(member.Metadata)})
+		view.Members = append(view.Members, &SetMember{Member: member, Capacity: CapacityIn(member.Metadata)})
 	}
 	for _, name := range group.Omitted {
-		view.hidden = append(view.hidden, SetMember{Member: Member{Name: name}, Capacity: MaxSetItems})
+		view.hidden = append(view.hidden, &SetMember{Member: Member{Name: name}, Capacity: MaxSetItems})
 	}
 	view.share()
 	return view, append(changes, planned.Done(), changed.Done()), nil
@@ -174,9 +174,8 @@ func (v *AssignmentView) share() {
 	place := placesOf(v.All())
 	taken := make([]bool, len(place))
 	v.Unassigned, v.Omitted = len(place), len(v.hidden)
-	for _, some := range [][]SetMember{v.Members, v.hidden} {
-		for i := range some {
-			member := &some[i]
+	for _, some := range [][]*SetMember{v.Members, v.hidden} {
+		for _, member := range some {
 			for _, item := range v.plan[member.Name] {
 				if at, is := place[item]; is && !taken[at] {
 					taken[at] = true
@@ -257,7 +256,7 @@ func (a Assignment) Size(ctx context.Context, tree Tree) (view AssignmentView, _
 	}
 	view.takePlan(plan)
 	for _, name := range names {
-		view.Members = append(view.Members, SetMember{Member: Member{Name: name}})
+		view.Members = append(view.Members, &SetMember{Member: Member{Name: name}})
 	}
 	view.share()
 	return view, nil

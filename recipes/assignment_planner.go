@@ -20,8 +20,8 @@ const (
 	planTurns = time.Second
 )
 
-// A Planner makes the plans of a set. Its calls are for one goroutine. It remembers for a minute which members come back again and again. One that
-// has just begun does not know them, and leaves the plans of its first minute to those of members that are there for longer.
+// A Planner makes the plans of a set. Its calls are for one goroutine. It remembers for a minute which members come back again and again. One
+// that has just begun does not know them, and leaves the plans of its first minute to those of members that are there for longer.
 type Planner struct {
 	Assignment
 
@@ -147,9 +147,9 @@ func (p *Planner) hasElder(view AssignmentView) bool {
 	return oldest < own
 }
 
-// sees notes a member, and says whether anything about it is new. One that comes back within a minute, and was there for less, waits for twice as
-// long as before.
-func (p *Planner) sees(member SetMember, now time.Time) (changed bool) {
+// sees notes a member, and says whether anything about it is new. One that comes back within a minute, and was there for less, waits for twice
+// as long as before.
+func (p *Planner) sees(member *SetMember, now time.Time) (changed bool) {
 	before, known := p.seen[member.Name]
 	found := before
 	found.incarnation, found.capacity, found.gone = member.Incarnation, member.Capacity, time.Time{}
@@ -184,8 +184,8 @@ func (p *Planner) schedule(now time.Time) {
 	p.next = at.Add(rand.N(planTurns)) //nolint:gosec // spreads attempts
 }
 
-// plan writes the next plan if it differs from the one that was seen. The views on which it rests are read after that one. Where more has changed
-// by then it leaves all to the next look.
+// plan writes the next plan if it differs from the one that was seen. The views on which it rests are read after that one. Where more has
+// changed by then it leaves all to the next look.
 func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) error {
 	if err := store.CatchUp(ctx); err != nil {
 		return unsent(err)

@@ -99,7 +99,7 @@ func (c crew) shares() string {
 
 func freeOf(view recipes.AssignmentView) []string {
 	return slices.DeleteFunc(view.All(), func(item string) bool {
-		return slices.ContainsFunc(view.Members, func(of recipes.SetMember) bool { return slices.Contains(of.Items, item) })
+		return slices.ContainsFunc(view.Members, func(of *recipes.SetMember) bool { return slices.Contains(of.Items, item) })
 	})
 }
 
@@ -112,16 +112,16 @@ func (c crew) expectShares(after time.Duration, want string) {
 	}
 }
 
-const any = recipes.MaxSetItems
+const unbounded = recipes.MaxSetItems
 
 func TestItemsAreSharedOutOnceTheMembersHaveSettled(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 6, func(c crew) {
-		c.enters("a", any)
-		b := c.enters("b", any)
+		c.enters("a", unbounded)
+		b := c.enters("b", unbounded)
 		c.expectShares(2900*time.Millisecond, "a:, b:, none:0 1 2 3 4 5")
 		c.expectShares(1200*time.Millisecond, "a:0 2 4, b:1 3 5")
-		c.enters("c", any)
+		c.enters("c", unbounded)
 		c.expectShares(2900*time.Millisecond, "a:0 2 4, b:1 3 5, c:")
 		c.expectShares(1200*time.Millisecond, "a:0 2, b:1 3, c:4 5")
 		b.dies()
@@ -133,11 +133,11 @@ func TestItemsAreSharedOutOnceTheMembersHaveSettled(t *testing.T) {
 func TestAMemberThatIsBackInTimeMovesNothing(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		a, b := c.enters("a", any), c.enters("b", any)
+		a, b := c.enters("a", unbounded), c.enters("b", unbounded)
 		c.expectShares(5*time.Second, "a:0 2, b:1 3")
 		b.dies()
 		time.Sleep(2 * time.Second)
-		c.enters("b", any)
+		c.enters("b", unbounded)
 		c.expectShares(20*time.Second, "a:0 2, b:1 3")
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -150,13 +150,13 @@ func TestAMemberThatIsBackInTimeMovesNothing(t *testing.T) {
 func TestAMemberThatComesBackAgainAndAgainWaitsForItsItems(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		c.enters("a", any)
-		b := c.enters("b", any)
+		c.enters("a", unbounded)
+		b := c.enters("b", unbounded)
 		c.expectShares(5*time.Second, "a:0 2, b:1 3")
 		for range 3 { // 6, 12 and 24 s
 			b.dies()
 			time.Sleep(5 * time.Second)
-			b = c.enters("b", any)
+			b = c.enters("b", unbounded)
 			time.Sleep(time.Second)
 		}
 		c.expectShares(22*time.Second, "a:0 1 2 3, b:")
@@ -167,7 +167,7 @@ func TestAMemberThatComesBackAgainAndAgainWaitsForItsItems(t *testing.T) {
 func TestAPlanIsMadeThoughTheMembersDoNotSettle(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 2, func(c crew) {
-		c.enters("a", any)
+		c.enters("a", unbounded)
 		for i := range 5 {
 			time.Sleep(2 * time.Second)
 			c.enters(fmt.Sprint("m", i), 0)
@@ -179,10 +179,10 @@ func TestAPlanIsMadeThoughTheMembersDoNotSettle(t *testing.T) {
 func TestItemsLeaveAMemberThatIsDrained(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		c.enters("a", any)
+		c.enters("a", unbounded)
 		b := c.enters("b", 3)
 		c.expectShares(5*time.Second, "a:0 1 2, b:3")
-		c.must(b.Update(c.living, recipes.WithCapacity(nil, any)))
+		c.must(b.Update(c.living, recipes.WithCapacity(nil, unbounded)))
 		c.expectShares(5*time.Second, "a:0 1, b:2 3")
 		c.must(b.Update(c.living, recipes.WithCapacity(nil, 0)))
 		c.expectShares(5*time.Second, "a:0 1 2 3, b:")
@@ -192,8 +192,8 @@ func TestItemsLeaveAMemberThatIsDrained(t *testing.T) {
 func TestTheItemsOfASetChange(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		c.enters("a", any)
-		c.enters("b", any)
+		c.enters("a", unbounded)
+		c.enters("b", unbounded)
 		c.expectShares(5*time.Second, "a:0 2, b:1 3")
 		var assigned *recipes.ItemAssigned
 		err := shards.Define(c.living, c.Reader, recipes.Items{Count: 3}, false)
@@ -210,7 +210,7 @@ func TestTheItemsOfASetChange(t *testing.T) {
 func TestASetIsRemovedOnceItHasNoMembers(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 2, func(c crew) {
-		a := c.enters("a", any)
+		a := c.enters("a", unbounded)
 		c.expectShares(5*time.Second, "a:0 1")
 		if err := shards.Remove(c.living, c.Reader); !errors.Is(err, recipes.ErrAssignmentInUse) {
 			t.Errorf("a set with a member is removed: %v", err)
@@ -238,9 +238,9 @@ func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 	inCrew(t, 4, func(c crew) {
 		prompt, late := c.NewReader(), c.NewReader()
 		begun, sent := make(chan struct{}), make(chan struct{})
-		c.entersWith(prompt, "a", any)
+		c.entersWith(prompt, "a", unbounded)
 		c.expectShares(5*time.Second, "a:0 1 2 3")
-		c.entersWith(late, "b", any)
+		c.entersWith(late, "b", unbounded)
 		c.expectShares(5*time.Second, "a:0 1, b:2 3")
 		time.Sleep(2 * time.Minute) // then the planner of b makes plans, too
 		atCommit := func(reader *standin.Reader, do func()) {
@@ -253,9 +253,9 @@ func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 		}
 		atCommit(prompt, func() { <-begun })
 		atCommit(late, sync.OnceFunc(func() { close(begun); <-sent }))
-		c.enters("c", any)
+		c.enters("c", unbounded)
 		c.expectShares(5*time.Second, "a:0, b:2 3, c:1")
-		c.enters("d", any)
+		c.enters("d", unbounded)
 		c.expectShares(5*time.Second, "a:0, b:2, c:1, d:3")
 		close(sent)
 		c.expectShares(time.Second, "a:0, b:2, c:1, d:3")
@@ -265,8 +265,8 @@ func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 func TestAPlanThatNamesAnItemTwiceGivesItOnce(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {
-		c.enters("a", any)
-		c.enters("b", any)
+		c.enters("a", unbounded)
+		c.enters("b", unbounded)
 		c.expectShares(5*time.Second, "a:0 2, b:1 3")
 		_, err := c.Commit(c.living, recipes.Set(shards.Path+"/plan", []byte(`{"members":{"a":["3","0","3","9"],"b":["0","3"]}}`), -1))
 		c.must(err)
@@ -280,7 +280,7 @@ func TestWhatAnotherProgramWritesIsNoPlan(t *testing.T) {
 	inCrew(t, 2, func(c crew) {
 		_, err := c.Commit(c.living, recipes.Set(shards.Path+"/plan", []byte("{"), -1))
 		c.must(err)
-		c.enters("a", any)
+		c.enters("a", unbounded)
 		c.expectShares(5*time.Second, "a:0 1")
 		c.foreignMember("stranger")
 		c.expectShares(5*time.Second, "a:0, stranger:1")
@@ -317,7 +317,7 @@ func (c crew) live(random *rand.Rand) {
 		name := fmt.Sprint("m", random.IntN(5))
 		switch of := mates[name]; {
 		case of == nil:
-			mates[name] = c.enters(name, any)
+			mates[name] = c.enters(name, unbounded)
 			disturb(rand.New(rand.NewPCG(random.Uint64(), 1)), mates[name].reader)
 		case random.IntN(2) == 0:
 			of.dies()
@@ -335,12 +335,12 @@ func (c crew) live(random *rand.Rand) {
 		of.reader.After(nil)
 	}
 	if len(mates) == 0 {
-		mates["last"] = c.enters("last", any)
+		mates["last"] = c.enters("last", unbounded)
 	}
 	time.Sleep(2 * time.Minute)
 	view, err := shards.Get(c.living, c.Reader)
 	c.must(err)
-	least, most := any, 0
+	least, most := unbounded, 0
 	for _, of := range view.Members {
 		least, most = min(least, len(of.Items)), max(most, len(of.Items))
 	}

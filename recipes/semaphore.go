@@ -82,9 +82,9 @@ func (s Semaphore) Create(ctx context.Context, store Store, limit int) error {
 }
 
 // Resize sets the limit and asks for the permits that it has no room for: those with a number that is not below it, and of the others those that
-// were granted last. It returns of how many permits their holders were asked: the first in the queue, which waits with its nodes and makes others
-// when it is asked, does not count. With a grace, those holders of ours are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a
-// reply was lost: then asking again is safe.
+// were granted last. It returns of how many permits their holders were asked: the first in the queue, which waits with its nodes and makes
+// others when it is asked, does not count. With a grace, those holders of ours are ended by force when it is over. ErrNoSemaphore;
+// ErrOutcomeUnknown if a reply was lost: then asking again is safe.
 func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reason string, grace *time.Duration) (asked int, _ error) {
 	if err := s.setLimit(ctx, store, limit); err != nil {
 		return 0, err
@@ -172,8 +172,8 @@ func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
 }
 
 // HasRoom says whether there are so many permits that no caller holds and that the first in the queue does not wait with. ErrNoSemaphore,
-// ErrMalformedLimit. It does not say no for what the tree shows before it has caught up. If a caller waits for a permit with a number, it says no
-// where no number is free, since the queue does not move then.
+// ErrMalformedLimit. It does not say no for what the tree shows before it has caught up. If a caller waits for a permit with a number, it says
+// no where no number is free, since the queue does not move then.
 func (s Semaphore) HasRoom(ctx context.Context, tree Tree, count int) (bool, error) {
 	hasRoom, err := s.showsRoom(ctx, tree, count)
 	if hasRoom || err != nil {

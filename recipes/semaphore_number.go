@@ -109,7 +109,7 @@ func (s Semaphore) readNumber(ctx context.Context, tree Tree, number int) (of nu
 		return of, err
 	}
 	of.version, of.written = node.Version, node.Modified
-	if json.Unmarshal(node.Data, &of.numberForm) != nil || !of.isOurs() {
+	if isOurs := json.Unmarshal(node.Data, &of.numberForm) == nil && of.isOurs(); !isOurs {
 		of.numberForm = numberForm{State: numberHeld}
 		return of, nil
 	}

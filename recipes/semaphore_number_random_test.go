@@ -13,7 +13,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
-// A pool is a random schedule of callers that want numbers of a semaphore, with sessions that end. Their readers lag, lose replies and send late.
+// A pool is a random schedule of callers that want numbers of a semaphore, with sessions that end. Their readers lag, lose replies and send
+// late.
 // Places in the queue are removed by hand.
 type pool struct {
 	world
@@ -126,7 +127,7 @@ func (p *pool) await(ctx context.Context, permits *recipes.Permits) error {
 		case turn.Changed.IsGiven():
 			continue
 		}
-		due := (<-chan time.Time)(nil)
+		var due <-chan time.Time
 		if !turn.Due.IsZero() {
 			due = time.After(max(0, time.Until(turn.Due)) + time.Millisecond)
 		}

@@ -145,7 +145,7 @@ func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, 
 
 // tellItems tells the caller its member's items if another plan or other items of the set make that worth while, and returns what is told.
 func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmentv1.Assigned) *assignmentv1.Assigned {
-	at, is := slices.BinarySearchFunc(view.Members, s.params.member, func(of recipes.SetMember, member string) int {
+	at, is := slices.BinarySearchFunc(view.Members, s.params.member, func(of *recipes.SetMember, member string) int {
 		return strings.Compare(of.Name, member)
 	})
 	if !is || view.Members[at].Incarnation != s.place.Incarnation { // the view does not show the member yet, or does not any more

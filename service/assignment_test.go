@@ -127,7 +127,9 @@ func TestAMemberThatIsDrainedLosesItsItems(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {
 		same(t, "Define", s.defines(&assignmentv1.DefineRequest{Set: "mail/in", Items: []string{"x", "y"}}), "OK")
-		a := s.shares(s.callers, &assignmentv1.JoinRequest{Set: "mail/in", Member: "a", Capacity: new(int32(5)), Metadata: map[string]string{"zone": "1"}})
+		a := s.shares(s.callers, &assignmentv1.JoinRequest{
+			Set: "mail/in", Member: "a", Capacity: new(int32(5)), Metadata: map[string]string{"zone": "1"},
+		})
 		b := s.shares(s.others, &assignmentv1.JoinRequest{Set: "mail/in", Member: "b", Capacity: new(int32(5))})
 		a.hears("joined")
 		b.hears("joined")
@@ -191,6 +193,7 @@ func TestAMemberHearsThatItsSetIsGone(t *testing.T) {
 func TestSetsAreRefusedThatBreakARule(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {
+		long := strings.Repeat("a", 64)
 		for what, c := range map[string]struct {
 			field   string
 			request *assignmentv1.DefineRequest
@@ -203,7 +206,7 @@ func TestSetsAreRefusedThatBreakARule(t *testing.T) {
 			"twice":             {"items[2]", &assignmentv1.DefineRequest{Set: "s", Items: []string{"a", "b", "a"}}},
 			"two segments":      {"items[0]", &assignmentv1.DefineRequest{Set: "s", Items: []string{"a/b"}}},
 			"without a name":    {"set", &assignmentv1.DefineRequest{Count: 1}},
-			"with a long name":  {"set", &assignmentv1.DefineRequest{Set: strings.Repeat("a", 64) + "/" + strings.Repeat("b", 64) + "/cccccc", Count: 1}},
+			"with a long name":  {"set", &assignmentv1.DefineRequest{Set: long + "/" + long + "/cccccc", Count: 1}},
 			"with a wrong name": {"set", &assignmentv1.DefineRequest{Set: "a b", Count: 1}},
 		} {
 			same(t, "Define "+what, s.defines(c.request), "InvalidArgument INVALID_FIELD "+c.field)

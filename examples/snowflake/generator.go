@@ -46,7 +46,7 @@ type generator struct {
 
 // newGenerator makes no id before the tolerance is over: the worker before it, whose clock may be ahead by as much, may have released the same
 // number a moment ago.
-func newGenerator(worker bearer, clock func() time.Time, tolerance time.Duration) (*generator, error) {
+func newGenerator(worker bearer, clock func() time.Time) (*generator, error) {
 	if number := worker.Number(); number < 0 || number >= workers {
 		return nil, errNoNumber
 	}

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
+
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // A worker has a number, until it is lost.
@@ -38,17 +39,17 @@ func mustMake(t *testing.T, g *generator, want error) int64 {
 
 func TestAGeneratorNeedsANumber(t *testing.T) {
 	for _, number := range []int{-1, workers} {
-		if _, err := newGenerator(&worker{number: number}, time.Now, tolerance); !errors.Is(err, errNoNumber) {
+		if _, err := newGenerator(&worker{number: number}, time.Now); !errors.Is(err, errNoNumber) {
 			t.Errorf("with %d: %v", number, err)
 		}
 	}
 }
 
 func TestAGeneratorMakesNoIDTwiceAndNoneAfterTheLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		of, on := &worker{number: 7}, &machine{}
 		at := time.Now()
-		g, err := newGenerator(of, on.clock, tolerance)
+		g, err := newGenerator(of, on.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,9 +70,9 @@ func TestAGeneratorMakesNoIDTwiceAndNoneAfterTheLoss(t *testing.T) {
 }
 
 func TestAClockThatIsSetBackIsOutwaitedOrRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		on := &machine{}
-		g, err := newGenerator(&worker{}, on.clock, tolerance)
+		g, err := newGenerator(&worker{}, on.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,14 +97,14 @@ func TestAClockThatIsSetBackIsOutwaitedOrRefused(t *testing.T) {
 
 // The worker whose clock is ahead releases its number, and the next has it at once.
 func TestTwoWorkersThatHaveANumberOneAfterTheOtherMakeNoIDTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		before, after := &machine{ahead: tolerance - time.Millisecond}, &machine{}
-		first, err := newGenerator(&worker{}, before.clock, tolerance)
+		first, err := newGenerator(&worker{}, before.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := mustMake(t, first, nil)
-		second, err := newGenerator(&worker{}, after.clock, tolerance)
+		second, err := newGenerator(&worker{}, after.clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func TestTheProgramMakesIDsUnderANumberAndStopsWhenItIsLost(t *testing.T) {
 // An expiring has the number lost once an id is written.
 type expiring struct {
 	sidecar *sidekeepertest.Sidecar
-	ctx     context.Context //nolint:containedctx // of the test
+	ctx     context.Context
 	lost    bool
 }
 

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, to io.Writer, args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("usage: snowflake SEMAPHORE COUNT")
+		return errors.New("usage: snowflake SEMAPHORE COUNT")
 	}
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -52,7 +53,7 @@ func run(ctx context.Context, to io.Writer, args []string) error {
 func makeIDs(ctx context.Context, client *sidekeeper.Client, semaphore string, count int, to io.Writer) error {
 	options := sidekeeper.PermitsOptions{Numbered: true, Quarantine: new(quarantine), Owner: "snowflake"}
 	return client.WithPermits(ctx, semaphore, options, func(ctx context.Context, permits *sidekeeper.Permits) error {
-		ids, err := newGenerator(permits, time.Now, tolerance)
+		ids, err := newGenerator(permits, time.Now)
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,8 @@ const rootSetting = "root"
 
 // layout are the directories that a sidecar has below its root.
 var layout = []string{
-	"agreements", "assignments", "barriers", "claims", "config", "groups", "locks", "once", "queues", "schedules", "semaphores", "sequences", "waits",
+	"agreements", "assignments", "barriers", "claims", "config", "groups", "locks", "once", "queues", "schedules", "semaphores", "sequences",
+	"waits",
 }
 
 // ofNamespace are the settings that a pod's namespace decides.

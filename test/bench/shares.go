@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,7 +21,6 @@ type shares struct {
 type shareWay struct {
 	name     string
 	begin    func(ctx context.Context, member string, of *workBook) (leave func(kill bool), err error)
-	graceful bool
 }
 
 // quietFor is how long nothing may have changed for a set to have settled.
@@ -55,74 +53,101 @@ func (s shares) run(ctx context.Context, on *stage) (*table, error) {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
 	}
-	t.notes = append(t.notes, fmt.Sprintf("%d members, %d items. A member that is replaced is away for %v, and the next one follows when the set has settled. "+
-		"`must move` is what moves at least if parts differ by at most one, or by 5 %%.", s.members, s.items, s.away))
+	t.notes = append(t.notes, fmt.Sprintf("%d members, %d items. A member that is replaced is away for %v; the next one follows when the set has "+
+		"settled. `must move` is what moves at least if parts differ by at most one, or by 5 %%.", s.members, s.items, s.away))
 	return t, nil
+}
+
+// A troupe is the members of one way.
+type troupe struct {
+	shares
+
+	way   shareWay
+	of    *workBook
+	leave map[string]func(kill bool)
 }
 
 // play has the members of one way live, and adds a row for each thing that happens to them.
 func (s shares) play(ctx context.Context, way shareWay, t *table) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	of, leave := newWorkBook(s.items), map[string]func(kill bool){}
-	defer func() {
-		for _, each := range leave {
-			each(true)
-		}
-	}()
-	begin := func(member string) (err error) {
-		leave[member], err = way.begin(ctx, member, of)
-		return err
-	}
+	all := &troupe{shares: s, way: way, of: newWorkBook(s.items), leave: map[string]func(kill bool){}}
+	defer all.end()
 	for member := range s.members {
-		if err := begin(named(member)); err != nil {
+		if err := all.begin(ctx, member); err != nil {
 			return err
 		}
 	}
-	if err := of.settle(ctx); err != nil {
+	if err := all.of.settle(ctx); err != nil {
 		return err
 	}
-	part := func(members int) int { return s.items / members }
-	joins := func() error { return begin(named(s.members)) }
-	dies := func() error { leave[named(0)](true); delete(leave, named(0)); return nil }
-	replaced := func() error {
-		for member := range s.members - 1 {
-			leave[named(member+1)](false)
-			if err := pause(ctx, s.away); err != nil {
-				return err
-			}
-			if err := begin(named(member + 1)); err != nil {
-				return err
-			}
-			if err := of.settle(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	part := s.items / s.members
 	for _, event := range []struct {
 		what string
-		do   func() error
+		do   func(ctx context.Context) error
 		must int
 	}{
-		{"one joins", joins, part(s.members+1) - 1},
-		{"one is killed", dies, part(s.members + 1)},
-		{"all are replaced", replaced, (s.members - 1) * (2*part(s.members) - 1)},
+		{"one joins", func(ctx context.Context) error { return all.begin(ctx, s.members) }, s.items/(s.members+1) - 1},
+		{"one is killed", all.dies, s.items / (s.members + 1)},
+		{"all are replaced", all.replaced, (s.members - 1) * (2*part - 1)},
 	} {
-		began := time.Now()
-		of.reset()
-		err := event.do()
-		if err == nil {
-			err = of.settle(ctx)
-		}
-		if err != nil {
+		if err := all.undergo(ctx, event.what, event.must, event.do, t); err != nil {
 			return fmt.Errorf("%s: %w", event.what, err)
 		}
-		moved, idle, twice := of.found()
-		t.add(way.name+": "+event.what, strconv.Itoa(moved), strconv.Itoa(event.must), fmt.Sprintf("%.2f", float64(moved)/float64(event.must)),
-			fmt.Sprintf("%.1f", idle.Seconds()), fmt.Sprintf("%.0f", (time.Since(began)-quietFor).Seconds()), strconv.Itoa(twice))
 	}
 	return nil
+}
+
+// undergo has something happen to the members, and adds a row for that.
+func (a *troupe) undergo(ctx context.Context, what string, must int, do func(context.Context) error, t *table) error {
+	began := time.Now()
+	a.of.reset()
+	if err := do(ctx); err != nil {
+		return err
+	}
+	if err := a.of.settle(ctx); err != nil {
+		return err
+	}
+	moved, idle, twice := a.of.found()
+	t.add(a.way.name+": "+what, strconv.Itoa(moved), strconv.Itoa(must), fmt.Sprintf("%.2f", float64(moved)/float64(must)),
+		fmt.Sprintf("%.1f", idle.Seconds()), fmt.Sprintf("%.0f", (time.Since(began)-quietFor).Seconds()), strconv.Itoa(twice))
+	return nil
+}
+
+func (a *troupe) begin(ctx context.Context, member int) (err error) {
+	a.leave[named(member)], err = a.way.begin(ctx, named(member), a.of)
+	return err
+}
+
+// dies kills the first member.
+func (a *troupe) dies(context.Context) error {
+	a.leave[named(0)](true)
+	delete(a.leave, named(0))
+	return nil
+}
+
+// replaced has each of the others leave and come back.
+func (a *troupe) replaced(ctx context.Context) error {
+	for member := 1; member < a.members; member++ {
+		a.leave[named(member)](false)
+		err := pause(ctx, a.away)
+		if err == nil {
+			err = a.begin(ctx, member)
+		}
+		if err == nil {
+			err = a.of.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *troupe) end() {
+	for _, leave := range a.leave {
+		leave(true)
+	}
 }
 
 func named(member int) string { return fmt.Sprintf("m%02d", member) }
@@ -214,17 +239,4 @@ func (t *workBook) settle(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// perMember counts how many items each has.
-func (t *workBook) perMember() map[string]int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	count := map[string]int{}
-	for _, of := range t.holders {
-		for member := range maps.Keys(of) {
-			count[member]++
-		}
-	}
-	return count
 }
