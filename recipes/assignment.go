@@ -93,16 +93,16 @@ type SetMember struct {
 type AssignmentView struct {
 	Items
 
-	Epoch      int64       // tells plans apart, and grows with each; 0 without a plan
-	Planned    time.Time   // when the plan was written, by the clock of the ensemble's leader
+	Epoch      int64        // tells plans apart, and grows with each; 0 without a plan
+	Planned    time.Time    // when the plan was written, by the clock of the ensemble's leader
 	Members    []*SetMember // in the order of their names
-	Unassigned int         // items that the plan gives to no member that is there
-	Omitted    int         // members that have no room in a view, or may not be read
+	Unassigned int          // items that the plan gives to no member that is there
+	Omitted    int          // members that have no room in a view, or may not be read
 
 	version int32               // of the items
 	planned int32               // the version of the plan; −1 without one
 	plan    map[string][]string // the items of each member, by its name
-	hidden  []*SetMember         // the omitted members, of which only the names are known
+	hidden  []*SetMember        // the omitted members, of which only the names are known
 }
 
 // CapacityIn is what a member's metadata say of its capacity. A member that says nothing there takes what it gets.

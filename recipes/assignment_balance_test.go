@@ -134,7 +134,7 @@ func checkParts(t *testing.T, seed uint64, items []string, shares []*share) {
 		}
 		ideal, room := float64(total*of.capacity)/float64(capacity), float64(of.room(total, capacity))
 		if have := float64(len(of.items)); have < ideal-room || have > ideal+room {
-			t.Fatalf("seed %d: %s has %.0f items of %d, where %.1f ± %.0f is its part: %s", seed, of.name, have, len(items), ideal, room, wordsOf(shares))
+			t.Fatalf("seed %d: %s has %.0f items, where %.1f ± %.0f is its part: %s", seed, of.name, have, ideal, room, wordsOf(shares))
 		}
 	}
 	if free := len(without(items, shares)); free > 0 && total < capacity && capacity > 0 {

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ const (
 	numberMark = "-n"     // stands in the names of permits with a number, before it, and of places that wait for one
 	numberRoom = 320      // bytes of a record
 	numberTime = "=clock" // the node of the semaphore's clock
+
+	lookForNumberEvery = time.Minute // while there is none
 )
 
 // A Numbering has a permit bear a number: the smallest below the limit that is free. No two permits that are granted bear one number.
@@ -97,12 +100,17 @@ func parseNumber(text string) (int, bool) {
 func (s Semaphore) numbers() string              { return s.Path + NumbersSuffix }
 func (s Semaphore) numberPath(number int) string { return s.numbers() + "/" + strconv.Itoa(number) }
 
-// readNumber reads a number's record, and whether its permit is gone. A record that is not in our form is one of a number that is held.
+// readNumber reads a number's record, and whether its permit is gone. A record that is not in our form, or may not be read, is one of a number
+// that is held.
 func (s Semaphore) readNumber(ctx context.Context, tree Tree, number int) (of numberRecord, err error) {
 	of.number = number
 	node, err := tree.Get(ctx, s.numberPath(number))
 	if errors.Is(err, ErrNoNode) {
 		of.missing, of.version = true, math.MinInt32
+		return of, nil
+	}
+	if errors.Is(err, ErrDenied) {
+		of.State = numberHeld
 		return of, nil
 	}
 	if err != nil {
@@ -147,8 +155,9 @@ func (s Semaphore) findNumber(
 	return nil, nil
 }
 
-// unborne are the numbers below the limit that no permit of the queue bears, in order.
+// unborne are the numbers below the limit that no permit of the queue bears, in order. Any program may have written the limit.
 func (q queue) unborne(limit int) []int {
+	limit = min(limit, MaxLimit)
 	borne := map[int]bool{}
 	for _, permit := range q {
 		borne[permit.number] = borne[permit.number] || permit.numbered
@@ -212,6 +221,9 @@ func (p *Permits) chooseNumber(ctx context.Context, turn *PermitsTurn) (changed 
 	if found != nil {
 		p.number, p.borne = *found, false
 		return nil, nil
+	}
+	if turn.Due.IsZero() {
+		turn.Due = wall().Add(lookForNumberEvery) // a record that is not in our form may have been repaired by then
 	}
 	queue, err := p.lookAtQueue(ctx)
 	turn.Marked, turn.Asked = queue.Marked, queue.Asked
@@ -328,7 +340,7 @@ func (p *Permits) writeNumber(ctx context.Context, store Store) error {
 		p.number.numberForm, p.number.missing, p.number.version = held, false, nodes[0].Version
 	}
 	if errors.Is(err, ErrNoNode) {
-		err = errors.Join(err, store.MakeDirectory(ctx, p.semaphore.numbers()))
+		err = cmp.Or(store.MakeDirectory(ctx, p.semaphore.numbers()), err)
 	}
 	return err
 }

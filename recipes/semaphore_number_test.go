@@ -414,3 +414,44 @@ func (w world) permitsOf(of *standin.Session) (standing []recipes.Standing) {
 	}
 	return standing
 }
+
+func TestALimitOfAnotherProgramTakesNoMoreRoomThanOurs(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.semaphoreOf(1)
+		_, err := w.NewReader().Commit(w.living, recipes.Set(calls.Path+recipes.LimitSuffix, []byte{0x7f, 0xff, 0xff, 0xff}, -1))
+		w.must(err)
+		w.told("it", w.bearer().looks(), "number 0")
+	})
+}
+
+// Its directory cannot be made: the caller hears of that, and does not ask for ever.
+func TestANumberThatCannotBeRecordedIsNotGranted(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.semaphoreOf(1)
+		store := w.NewReader()
+		store.Before(func(of standin.Operation) error {
+			if of.Name == "MakeDirectory" {
+				return recipes.ErrDenied
+			}
+			return nil
+		})
+		w.told("it", w.bearerWith(store, quarantine).looks(), "denied")
+	})
+}
+
+// It was chosen and recorded, and not told: a mark came first.
+func TestANumberThatWasNotToldDoesNotRest(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.semaphoreOf(1)
+		first := w.bearer()
+		first.session.Before(func(of standin.Operation) error {
+			if of.Name == "Prove" {
+				return errBroken
+			}
+			return nil
+		})
+		w.told("first", first.looks(), "broken")
+		first.permits.Leave(w.living)
+		w.told("second", w.bearer().looks(), "number 0")
+	})
+}

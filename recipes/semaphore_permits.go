@@ -343,7 +343,11 @@ func (p *Permits) Leave(ctx context.Context) {
 	})
 }
 
+// leaveNodes gives up the permits' nodes. A number of which the caller was never told is free at once.
 func (p *Permits) leaveNodes(ctx context.Context) {
+	if p.Token == 0 && p.place != nil {
+		p.LetGo(ctx)
+	}
 	_ = EachOf(len(p.nodes), func(i int) error {
 		p.nodes[i].Leave(ctx)
 		return nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
-
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 

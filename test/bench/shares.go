@@ -19,8 +19,8 @@ type shares struct {
 
 // A shareWay is one way of sharing items.
 type shareWay struct {
-	name     string
-	begin    func(ctx context.Context, member string, of *workBook) (leave func(kill bool), err error)
+	name  string
+	begin func(ctx context.Context, member string, of *workBook) (leave func(kill bool), err error)
 }
 
 // quietFor is how long nothing may have changed for a set to have settled.

@@ -97,7 +97,8 @@ type ResizeOptions struct {
 	Grace  *time.Duration // after which their holds are ended by force: for operators; nil, never
 }
 
-// ResizeSemaphore sets how many permits there are, and says of how many too many the holders were asked: those that were granted last.
+// ResizeSemaphore sets how many permits there are, and says of how many too many the holders were asked: those with a number beyond it, then
+// those that were granted last.
 // ErrSemaphoreNotFound.
 func (c *Client) ResizeSemaphore(ctx context.Context, name string, limit int, options ResizeOptions) (asked int, err error) {
 	reply, err := c.semaphores().Resize(ctx, &semaphorev1.ResizeRequest{
