@@ -20,6 +20,7 @@ import grpc
 
 import sidekeeper
 from sidekeeper import aio
+from sidekeeper.assignment.v1 import assignment_pb2, assignment_pb2_grpc
 from sidekeeper.dev.v1 import dev_pb2, dev_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.once.v1 import once_pb2, once_pb2_grpc
@@ -114,6 +115,15 @@ class Sidecar:
         """What became of runs, the newest first."""
         outcomes = self.schedules("History", schedule_pb2.HistoryRequest(name=name)).outcomes
         return [f"{each.run_id} {_state(each)} {each.attempt}: {each.note}".removesuffix(": ") for each in outcomes]
+
+    def sets(self, method: str, request: Any) -> Any:
+        """Makes a call of AssignmentService."""
+        with grpc.insecure_channel(self.address, options=[("grpc.default_authority", "localhost")]) as channel:
+            return getattr(assignment_pb2_grpc.AssignmentServiceStub(channel), method)(request, timeout=PATIENT)
+
+    def define(self, name: str, *items: str, drop: bool = False) -> None:
+        """Makes a set of items, or gives it others."""
+        self.sets("Define", assignment_pb2.DefineRequest(set=name, items=items, drop=drop))
 
     def has_exited(self) -> bool:
         """Whether it has ended, by itself or because it was told to."""

@@ -34,7 +34,7 @@ def test_a_snippet_runs(snippet: str, sidecar: Sidecar, tmp_path: Path) -> None:
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 13
+    assert len(SNIPPETS) == 14
 
 
 def test_the_repositorys_readme_shows_the_same() -> None:

@@ -16,6 +16,8 @@ __all__ = [
     "AgreementNotFoundError",
     "AlreadyContendingError",
     "AlreadyDoneError",
+    "AssignmentInUseError",
+    "AssignmentNotFoundError",
     "CandidateNotFoundError",
     "ClaimEndedError",
     "ClaimLimitError",
@@ -39,6 +41,7 @@ __all__ = [
     "HoldNotFoundError",
     "InternalError",
     "InvalidFieldError",
+    "ItemsAssignedError",
     "KeyHasChildrenError",
     "KeyNotFoundError",
     "KeyRunningError",
@@ -407,6 +410,18 @@ class ScheduleNotFoundError(SidekeeperError):
 
 class ClocksDisagreeError(SidekeeperError):
     reason = "CLOCKS_DISAGREE"
+
+
+class AssignmentNotFoundError(SidekeeperError):
+    reason = "ASSIGNMENT_NOT_FOUND"
+
+
+class ItemsAssignedError(SidekeeperError):
+    reason = "ITEMS_ASSIGNED"
+
+
+class AssignmentInUseError(SidekeeperError):
+    reason = "ASSIGNMENT_IN_USE"
 
 
 class ClaimNotFoundError(SidekeeperError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -54,14 +55,18 @@ RULES: Mapping[str, Rule] = {
     "ahead": _count,
     "body": _function,
     "candidate": _text,
+    "capacity": _count._replace(words=_count.words + ", or None", optional=True),
     "claim_id": _label,
     "count": _count,
     "credentials": _is(grpc.ChannelCredentials, "grpc.ChannelCredentials", optional=True),
     "detect_deadlock": _flag,
+    "drain": _flag,
+    "drain_timeout": _seconds._replace(words=f"a number of seconds from 0 to {LONGEST}", optional=False),
     "election": _text,
     "first": _whole(2**63 - 1),
     "grace": _seconds,
     "group": _text,
+    "handler": _function,
     "keep": _seconds,
     "key": _text,
     "lease": Rule("a Lease of the same client, or None", _is_lease, optional=True),
@@ -75,8 +80,10 @@ RULES: Mapping[str, Rule] = {
     "mode": _is(Mode, "Mode.EXCLUSIVE, Mode.READ or Mode.WRITE"),
     "name": _text,
     "note": _text,
+    "on_assigned": _callback,
     "on_candidate": _callback,
     "on_conflict": _is(OnConflict, "OnConflict.REJECT, OnConflict.WAIT or OnConflict.REPLACE"),
+    "on_error": _callback,
     "on_joined": _callback,
     "on_queued": _callback,
     "on_resumed": _callback,
@@ -96,6 +103,7 @@ RULES: Mapping[str, Rule] = {
     "size": _count,
     "skip_failed": _flag,
     "skip_lost": _flag,
+    "stop": _is(threading.Event, "a threading.Event", optional=True),
     "suspension_grace": _seconds,
     "target": _label,
     "to": _text,

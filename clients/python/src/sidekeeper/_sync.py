@@ -33,6 +33,7 @@ from sidekeeper._types import (
     CommonLockOptions,
     CommonOnceOptions,
     CommonPermitsOptions,
+    CommonShareOptions,
     CommonWorkOptions,
     ConfigEvent,
     Contender,
@@ -554,6 +555,57 @@ class Tick(_Recorded):
         return self._tick.run_id
 
 
+class ShareOptions(CommonShareOptions, total=False):
+    """How to share. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease for the membership and the locks, of the same client; None, one of its own, and after its loss another one."""
+
+
+class Item(Lock):
+    """An item that its handler works on, and the hold of its lock. The lock is released when the handler has ended.
+
+    A long handler looks at should_stop, or sleeps with wait_should_stop: they say so when the item moves, when the lock is lost or its
+    release is asked for, and when share ends. Until the lock is lost, the handler may still finish what it does.
+    """
+
+    def __init__(self, loop: _Loop, item: aio.Item) -> None:
+        super().__init__(loop, item)
+        self.set, self.item = item.set, item.item
+
+    def check(self) -> None:
+        """Raises LostError if the lock is not proven to be the caller's at this moment."""
+        self._lock.check()
+
+    def _suspended(self, suspended: bool) -> None:
+        """Contact that comes back does not take back that the handler shall stop."""
+
+    async def _handle(self, handler: Callable[[Item], object]) -> None:
+        """Runs the handler in a thread, and has a cancellation tell it to stop."""
+        ended = concurrent.futures.Future[BaseException | None]()
+        threading.Thread(target=self._run, args=(handler, ended), name=f"sidekeeper: item {self.name}", daemon=True).start()
+        error = asyncio.wrap_future(ended)
+        while not error.done():
+            try:
+                await asyncio.wait([error])
+            except asyncio.CancelledError:
+                self._stop.set()
+        match error.result():
+            case Exception() as failed:
+                raise failed
+            case BaseException() as failed:  # such as SystemExit, which would end the loop
+                raise RuntimeError(f"the handler has raised {failed!r}") from failed
+
+    def _run(self, handler: Callable[[Item], object], ended: concurrent.futures.Future[BaseException | None]) -> None:
+        try:
+            with self.guard():
+                ran(handler(self))
+        except BaseException as error:
+            ended.set_result(error)
+        else:
+            ended.set_result(None)
+
+
 S = TypeVar("S", bound=_Stopping)
 
 
@@ -1065,6 +1117,32 @@ class Client:
 
     async def _work(self, name: str, options: aio.WorkOptions) -> Tick:
         return Tick(self._loop, await self._client.work(name, **options))
+
+    def share(
+        self, name: str, handler: Callable[[Item], object], *, stop: threading.Event | None = None, **options: Unpack[ShareOptions]
+    ) -> None:
+        """Works on the caller's part of the items of a set until stop is set, or without it until something such as Ctrl-C interrupts it.
+
+        For each item of the caller, handler runs in a thread of its own while the item's lock is held; see aio.Client.share. The handler
+        looks whether it shall stop, as Item says. share returns when all handlers have ended."""
+        check(name=name, handler=handler, stop=stop)
+        chosen, ended = _chosen(aio.ShareOptions, options), threading.Event()
+
+        async def begin() -> asyncio.Task[None]:
+            working = self._client.share(name, lambda item: Item(self._loop, item)._handle(handler), **chosen)
+            task: asyncio.Task[None] = asyncio.create_task(working, name=f"sidekeeper: share {name}")
+            task.add_done_callback(lambda _: ended.set())
+            return task
+
+        sharing = self._loop.run(begin(), _end)
+        try:
+            while not ended.wait(0.25) and not (stop is not None and stop.is_set()):
+                pass
+        finally:
+            if not self._loop.is_inherited():
+                self._loop.run(_end(sharing), goes_on=True)
+        if not sharing.cancelled():
+            sharing.result()
 
     def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""

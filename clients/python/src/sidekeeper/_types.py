@@ -241,6 +241,45 @@ class CommonWorkOptions(TypedDict, total=False):
     """Called with each request to finish soon."""
 
 
+@dataclass(frozen=True)
+class Assignment:
+    """Which items the caller shall work on."""
+
+    epoch: int
+    """Larger for each later plan of the set; 0 before the first."""
+    items: tuple[str, ...]
+    """All of them, in the order of the set."""
+    members: int
+    """How many members the set has."""
+    total: int
+    """How many items the set has."""
+    unassigned: int
+    """How many items no member works on: the members' capacities are too small, or the next plan is not made yet."""
+
+
+class CommonShareOptions(TypedDict, total=False):
+    """What asyncio's ShareOptions and those for threads have in common."""
+
+    member: str
+    """The caller's name in the set, one segment. A worker that is started again under its name keeps its items. By default the host's name;
+    in Kubernetes that is the pod's."""
+    capacity: int | None
+    """How many items the caller takes at most, 0 to 2,000, in proportion to that of the other members; by default 2,000."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all. The keys `member` and `capacity` are taken."""
+    drain: bool
+    """Whether the items move to other members first when the caller is told to stop, so that none has to wait for the others."""
+    drain_timeout: float
+    """For how many seconds they may do so; by default 30."""
+    on_assigned: Callable[[Assignment], object]
+    """Called with the items whenever they have changed."""
+    on_error: Callable[[str, BaseException], object]
+    """Called with an item's name and what its handler has raised, or why its lock cannot be had; with an empty name, why the membership was
+    lost. By default that is logged. It begins again."""
+
+
 class CommonBarrierOptions(TypedDict, total=False):
     """What asyncio's BarrierOptions and those for threads have in common."""
 

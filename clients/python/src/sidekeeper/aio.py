@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import secrets
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, NoReturn, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _schedule, _standing, _transport
+from sidekeeper import _barrier, _election, _held, _lease, _lock, _locks, _once, _permits, _schedule, _share, _standing, _transport
 from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
@@ -32,8 +33,10 @@ from sidekeeper._options import check, check_options
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._schedule import Tick, WorkOptions
 from sidekeeper._sequence import Sequence
+from sidekeeper._share import Item, ShareOptions
 from sidekeeper._standing import Claim
 from sidekeeper._types import (
+    Assignment,
     Contender,
     ElectionView,
     GroupView,
@@ -46,6 +49,7 @@ from sidekeeper._types import (
     WantedLock,
     duration,
 )
+from sidekeeper.assignment.v1 import assignment_pb2_grpc
 from sidekeeper.barrier.v1 import barrier_pb2, barrier_pb2_grpc
 from sidekeeper.election.v1 import election_pb2, election_pb2_grpc
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
@@ -59,6 +63,7 @@ from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
     "AllOptions",
+    "Assignment",
     "Attempt",
     "BarrierEntry",
     "BarrierOptions",
@@ -69,6 +74,7 @@ __all__ = [
     "Config",
     "ConfigView",
     "CurrentToken",
+    "Item",
     "Leadership",
     "Lease",
     "Lock",
@@ -81,6 +87,7 @@ __all__ = [
     "PermitsOptions",
     "Precondition",
     "Sequence",
+    "ShareOptions",
     "Tick",
     "Ticket",
     "Verification",
@@ -129,6 +136,8 @@ class Client:
         self._attempt = _once.kind(self._streams, self._locks, self._works.Begin, "begun")
         self._schedules: Any = schedule_pb2_grpc.ScheduleServiceStub(self._channel)
         self._tick = _once.kind(self._streams, self._locks, self._schedules.Work, "fire")
+        self._assignments: Any = assignment_pb2_grpc.AssignmentServiceStub(self._channel)
+        self._share = Kind(self._streams, lambda request: Single(self._assignments.Join, request), "joined")
         self._entry = _barrier.kind(self._streams, self._barriers)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel), self._channel.on_socket)
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
@@ -326,6 +335,22 @@ class Client:
             return await _transport.answered(self._bound(options.get("wait")), work)
 
         return WithTick(take, None)
+
+    async def share(self, name: str, handler: Callable[[Item], Awaitable[object]], **options: Unpack[ShareOptions]) -> NoReturn:
+        """Works on the caller's part of the items of a set until it is cancelled. The members of the set divide the items among themselves.
+
+        For each item of the caller, handler runs in a task of its own while the item's lock is held. What it writes with this client is
+        guarded by the lock. It is cancelled when the item moves to another member, when the lock is lost or its release is asked for, and
+        at the end. The lock is released when the handler has ended, however long that takes. A handler that ends earlier, or fails, is
+        run again after 1 second, then 2, up to a minute.
+
+        When the membership is lost, and the lease is not given, the caller joins again after such a pause. Raises AssignmentNotFoundError,
+        InvalidFieldError and PolicyDeniedError, and with a given lease LostError, after all handlers have ended.
+        """
+        check(name=name, handler=handler)
+        check_options(ShareOptions, options)
+        member = options.get("member") or socket.gethostname()
+        await _share.Work(self, self._share, self._lock, self._assignments, name, member, handler, options).run()
 
     async def get_lock(self, name: str) -> LockView:
         """Returns the holders and waiters of the lock."""

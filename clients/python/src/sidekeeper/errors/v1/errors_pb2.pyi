@@ -79,6 +79,9 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_CLAIM_ENDED: _ClassVar[Reason]
     REASON_CLAIM_LIMIT: _ClassVar[Reason]
     REASON_NO_PROCESS: _ClassVar[Reason]
+    REASON_ASSIGNMENT_NOT_FOUND: _ClassVar[Reason]
+    REASON_ITEMS_ASSIGNED: _ClassVar[Reason]
+    REASON_ASSIGNMENT_IN_USE: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -152,3 +155,6 @@ REASON_CLAIM_NOT_FOUND: Reason
 REASON_CLAIM_ENDED: Reason
 REASON_CLAIM_LIMIT: Reason
 REASON_NO_PROCESS: Reason
+REASON_ASSIGNMENT_NOT_FOUND: Reason
+REASON_ITEMS_ASSIGNED: Reason
+REASON_ASSIGNMENT_IN_USE: Reason

@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from sidekeeper.assignment.v1 import assignment_pb2 as sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2
 from sidekeeper.barrier.v1 import barrier_pb2 as sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2
 from sidekeeper.election.v1 import election_pb2 as sidekeeper_dot_election_dot_v1_dot_election__pb2
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
@@ -33,7 +34,7 @@ from sidekeeper.schedule.v1 import schedule_pb2 as sidekeeper_dot_schedule_dot_v
 from sidekeeper.semaphore.v1 import semaphore_pb2 as sidekeeper_dot_semaphore_dot_v1_dot_semaphore__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a\'sidekeeper/semaphore/v1/semaphore.proto\"\xe5\x01\n\x0bOpenRequest\x12&\n\x03ttl\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x02 \x01(\t\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..sidekeeper.lease.v1.OpenRequest.MetadataEntry\x12,\n\tkeepalive\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xde\x01\n\x0cOpenResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x32\n\tkeepalive\x18\x04 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"U\n\x06Opened\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12&\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tresumable\x18\x03 \x01(\x08\"\x8b\x02\n\x10MultiplexRequest\x12\x30\n\x04open\x18\x01 \x01(\x0b\x32 .sidekeeper.lease.v1.OpenRequestH\x00\x12-\n\x06resume\x18\x02 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.ResumeH\x00\x12+\n\x05start\x18\x03 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.StartH\x00\x12)\n\x04stop\x18\x04 \x01(\x0b\x32\x19.sidekeeper.lease.v1.StopH\x00\x12\x33\n\x05\x63heck\x18\x05 \x01(\x0b\x32\".sidekeeper.lease.v1.CheckValidityH\x00\x42\t\n\x07request\"t\n\x06Resume\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12*\n\x06\x63laims\x18\x02 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Claim\x12,\n\tkeepalive\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"R\n\x05\x43laim\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.Start\x12\x0f\n\x07hold_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x03\"\xf1\x03\n\x05Start\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x35\n\x07\x61\x63quire\x18\x02 \x01(\x0b\x32\".sidekeeper.lock.v1.AcquireRequestH\x00\x12\x35\n\x04join\x18\x03 \x01(\x0b\x32%.sidekeeper.membership.v1.JoinRequestH\x00\x12\x42\n\x0f\x61\x63quire_permits\x18\x04 \x01(\x0b\x32\'.sidekeeper.semaphore.v1.AcquireRequestH\x00\x12;\n\x08\x63\x61mpaign\x18\x05 \x01(\x0b\x32\'.sidekeeper.election.v1.CampaignRequestH\x00\x12<\n\x0b\x61\x63quire_all\x18\x06 \x01(\x0b\x32%.sidekeeper.lock.v1.AcquireAllRequestH\x00\x12\x34\n\x05\x65nter\x18\x07 \x01(\x0b\x32#.sidekeeper.barrier.v1.EnterRequestH\x00\x12\x31\n\x05\x62\x65gin\x18\x08 \x01(\x0b\x32 .sidekeeper.once.v1.BeginRequestH\x00\x12\x33\n\x04work\x18\t \x01(\x0b\x32#.sidekeeper.schedule.v1.WorkRequestH\x00\x42\t\n\x07request\"\x1a\n\x04Stop\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\"!\n\rCheckValidity\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\x04\"\xf1\x02\n\x11MultiplexResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12+\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.EventH\x00\x12+\n\x05\x65nded\x18\x05 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.EndedH\x00\x12/\n\x07\x63hecked\x18\x06 \x01(\x0b\x32\x1c.sidekeeper.lease.v1.CheckedH\x00\x12\x32\n\tkeepalive\x18\x07 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\n\n\x08response\"\xf7\x03\n\x05\x45vent\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x36\n\x07\x61\x63quire\x18\x02 \x01(\x0b\x32#.sidekeeper.lock.v1.AcquireResponseH\x00\x12\x36\n\x04join\x18\x03 \x01(\x0b\x32&.sidekeeper.membership.v1.JoinResponseH\x00\x12\x43\n\x0f\x61\x63quire_permits\x18\x04 \x01(\x0b\x32(.sidekeeper.semaphore.v1.AcquireResponseH\x00\x12<\n\x08\x63\x61mpaign\x18\x05 \x01(\x0b\x32(.sidekeeper.election.v1.CampaignResponseH\x00\x12=\n\x0b\x61\x63quire_all\x18\x06 \x01(\x0b\x32&.sidekeeper.lock.v1.AcquireAllResponseH\x00\x12\x35\n\x05\x65nter\x18\x07 \x01(\x0b\x32$.sidekeeper.barrier.v1.EnterResponseH\x00\x12\x32\n\x05\x62\x65gin\x18\x08 \x01(\x0b\x32!.sidekeeper.once.v1.BeginResponseH\x00\x12\x34\n\x04work\x18\t \x01(\x0b\x32$.sidekeeper.schedule.v1.WorkResponseH\x00\x42\x07\n\x05\x65vent\"\xe7\x01\n\x05\x45nded\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x0c\n\x04\x63ode\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.sidekeeper.lease.v1.Ended.MetadataEntry\x12.\n\x0bretry_delay\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x07\x43hecked\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\x04\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43heckRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"=\n\rCheckResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43loseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x0f\n\rCloseResponse\"4\n\x0bListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x0cListResponse\x12*\n\x06leases\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Lease\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf4\x02\n\x05Lease\x12\r\n\x05owner\x18\x01 \x01(\t\x12:\n\x08metadata\x18\x02 \x03(\x0b\x32(.sidekeeper.lease.v1.Lease.MetadataEntry\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.sidekeeper.lease.v1.State\x12&\n\x03\x61ge\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tvalid_for\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x0bpossessions\x18\x07 \x03(\x0b\x32\x1f.sidekeeper.lease.v1.Possession\x12\x10\n\x08identity\x18\x08 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\nPossession\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04held\x18\x03 \x01(\x08*\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATE_CONNECTED\x10\x01\x12\x13\n\x0fSTATE_SUSPENDED\x10\x02\x12\x12\n\x0eSTATE_SLEEPING\x10\x03\x32\xaa\x03\n\x0cLeaseService\x12M\n\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12^\n\tMultiplex\x12%.sidekeeper.lease.v1.MultiplexRequest\x1a&.sidekeeper.lease.v1.MultiplexResponse(\x01\x30\x01\x12N\n\x05\x43heck\x12!.sidekeeper.lease.v1.CheckRequest\x1a\".sidekeeper.lease.v1.CheckResponse\x12N\n\x05\x43lose\x12!.sidekeeper.lease.v1.CloseRequest\x1a\".sidekeeper.lease.v1.CloseResponse\x12K\n\x04List\x12 .sidekeeper.lease.v1.ListRequest\x1a!.sidekeeper.lease.v1.ListResponseB\\\n\x16io.sidekeeper.lease.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1;leasev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a)sidekeeper/assignment/v1/assignment.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a\x1dsidekeeper/once/v1/once.proto\x1a%sidekeeper/schedule/v1/schedule.proto\x1a\'sidekeeper/semaphore/v1/semaphore.proto\"\xe5\x01\n\x0bOpenRequest\x12&\n\x03ttl\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x02 \x01(\t\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..sidekeeper.lease.v1.OpenRequest.MetadataEntry\x12,\n\tkeepalive\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xde\x01\n\x0cOpenResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x32\n\tkeepalive\x18\x04 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"U\n\x06Opened\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12&\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tresumable\x18\x03 \x01(\x08\"\x8b\x02\n\x10MultiplexRequest\x12\x30\n\x04open\x18\x01 \x01(\x0b\x32 .sidekeeper.lease.v1.OpenRequestH\x00\x12-\n\x06resume\x18\x02 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.ResumeH\x00\x12+\n\x05start\x18\x03 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.StartH\x00\x12)\n\x04stop\x18\x04 \x01(\x0b\x32\x19.sidekeeper.lease.v1.StopH\x00\x12\x33\n\x05\x63heck\x18\x05 \x01(\x0b\x32\".sidekeeper.lease.v1.CheckValidityH\x00\x42\t\n\x07request\"t\n\x06Resume\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12*\n\x06\x63laims\x18\x02 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Claim\x12,\n\tkeepalive\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"R\n\x05\x43laim\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.Start\x12\x0f\n\x07hold_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x03\"\xa9\x04\n\x05Start\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x35\n\x07\x61\x63quire\x18\x02 \x01(\x0b\x32\".sidekeeper.lock.v1.AcquireRequestH\x00\x12\x35\n\x04join\x18\x03 \x01(\x0b\x32%.sidekeeper.membership.v1.JoinRequestH\x00\x12\x42\n\x0f\x61\x63quire_permits\x18\x04 \x01(\x0b\x32\'.sidekeeper.semaphore.v1.AcquireRequestH\x00\x12;\n\x08\x63\x61mpaign\x18\x05 \x01(\x0b\x32\'.sidekeeper.election.v1.CampaignRequestH\x00\x12<\n\x0b\x61\x63quire_all\x18\x06 \x01(\x0b\x32%.sidekeeper.lock.v1.AcquireAllRequestH\x00\x12\x34\n\x05\x65nter\x18\x07 \x01(\x0b\x32#.sidekeeper.barrier.v1.EnterRequestH\x00\x12\x31\n\x05\x62\x65gin\x18\x08 \x01(\x0b\x32 .sidekeeper.once.v1.BeginRequestH\x00\x12\x33\n\x04work\x18\t \x01(\x0b\x32#.sidekeeper.schedule.v1.WorkRequestH\x00\x12\x36\n\x05share\x18\n \x01(\x0b\x32%.sidekeeper.assignment.v1.JoinRequestH\x00\x42\t\n\x07request\"\x1a\n\x04Stop\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\"!\n\rCheckValidity\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\x04\"\xf1\x02\n\x11MultiplexResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x32\n\tsuspended\x18\x02 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x03 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12+\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.EventH\x00\x12+\n\x05\x65nded\x18\x05 \x01(\x0b\x32\x1a.sidekeeper.lease.v1.EndedH\x00\x12/\n\x07\x63hecked\x18\x06 \x01(\x0b\x32\x1c.sidekeeper.lease.v1.CheckedH\x00\x12\x32\n\tkeepalive\x18\x07 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\n\n\x08response\"\xb0\x04\n\x05\x45vent\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x36\n\x07\x61\x63quire\x18\x02 \x01(\x0b\x32#.sidekeeper.lock.v1.AcquireResponseH\x00\x12\x36\n\x04join\x18\x03 \x01(\x0b\x32&.sidekeeper.membership.v1.JoinResponseH\x00\x12\x43\n\x0f\x61\x63quire_permits\x18\x04 \x01(\x0b\x32(.sidekeeper.semaphore.v1.AcquireResponseH\x00\x12<\n\x08\x63\x61mpaign\x18\x05 \x01(\x0b\x32(.sidekeeper.election.v1.CampaignResponseH\x00\x12=\n\x0b\x61\x63quire_all\x18\x06 \x01(\x0b\x32&.sidekeeper.lock.v1.AcquireAllResponseH\x00\x12\x35\n\x05\x65nter\x18\x07 \x01(\x0b\x32$.sidekeeper.barrier.v1.EnterResponseH\x00\x12\x32\n\x05\x62\x65gin\x18\x08 \x01(\x0b\x32!.sidekeeper.once.v1.BeginResponseH\x00\x12\x34\n\x04work\x18\t \x01(\x0b\x32$.sidekeeper.schedule.v1.WorkResponseH\x00\x12\x37\n\x05share\x18\n \x01(\x0b\x32&.sidekeeper.assignment.v1.JoinResponseH\x00\x42\x07\n\x05\x65vent\"\xe7\x01\n\x05\x45nded\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x0c\n\x04\x63ode\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.sidekeeper.lease.v1.Ended.MetadataEntry\x12.\n\x0bretry_delay\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x07\x43hecked\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\x04\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43heckRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"=\n\rCheckResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43loseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x0f\n\rCloseResponse\"4\n\x0bListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x0cListResponse\x12*\n\x06leases\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Lease\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf4\x02\n\x05Lease\x12\r\n\x05owner\x18\x01 \x01(\t\x12:\n\x08metadata\x18\x02 \x03(\x0b\x32(.sidekeeper.lease.v1.Lease.MetadataEntry\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.sidekeeper.lease.v1.State\x12&\n\x03\x61ge\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tvalid_for\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x0bpossessions\x18\x07 \x03(\x0b\x32\x1f.sidekeeper.lease.v1.Possession\x12\x10\n\x08identity\x18\x08 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\nPossession\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04held\x18\x03 \x01(\x08*\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATE_CONNECTED\x10\x01\x12\x13\n\x0fSTATE_SUSPENDED\x10\x02\x12\x12\n\x0eSTATE_SLEEPING\x10\x03\x32\xaa\x03\n\x0cLeaseService\x12M\n\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12^\n\tMultiplex\x12%.sidekeeper.lease.v1.MultiplexRequest\x1a&.sidekeeper.lease.v1.MultiplexResponse(\x01\x30\x01\x12N\n\x05\x43heck\x12!.sidekeeper.lease.v1.CheckRequest\x1a\".sidekeeper.lease.v1.CheckResponse\x12N\n\x05\x43lose\x12!.sidekeeper.lease.v1.CloseRequest\x1a\".sidekeeper.lease.v1.CloseResponse\x12K\n\x04List\x12 .sidekeeper.lease.v1.ListRequest\x1a!.sidekeeper.lease.v1.ListResponseB\\\n\x16io.sidekeeper.lease.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1;leasev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,56 +48,56 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENDED_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_LEASE_METADATAENTRY']._loaded_options = None
   _globals['_LEASE_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_STATE']._serialized_start=3864
-  _globals['_STATE']._serialized_end=3956
-  _globals['_OPENREQUEST']._serialized_start=381
-  _globals['_OPENREQUEST']._serialized_end=610
-  _globals['_OPENREQUEST_METADATAENTRY']._serialized_start=563
-  _globals['_OPENREQUEST_METADATAENTRY']._serialized_end=610
-  _globals['_OPENRESPONSE']._serialized_start=613
-  _globals['_OPENRESPONSE']._serialized_end=835
-  _globals['_OPENED']._serialized_start=837
-  _globals['_OPENED']._serialized_end=922
-  _globals['_MULTIPLEXREQUEST']._serialized_start=925
-  _globals['_MULTIPLEXREQUEST']._serialized_end=1192
-  _globals['_RESUME']._serialized_start=1194
-  _globals['_RESUME']._serialized_end=1310
-  _globals['_CLAIM']._serialized_start=1312
-  _globals['_CLAIM']._serialized_end=1394
-  _globals['_START']._serialized_start=1397
-  _globals['_START']._serialized_end=1894
-  _globals['_STOP']._serialized_start=1896
-  _globals['_STOP']._serialized_end=1922
-  _globals['_CHECKVALIDITY']._serialized_start=1924
-  _globals['_CHECKVALIDITY']._serialized_end=1957
-  _globals['_MULTIPLEXRESPONSE']._serialized_start=1960
-  _globals['_MULTIPLEXRESPONSE']._serialized_end=2329
-  _globals['_EVENT']._serialized_start=2332
-  _globals['_EVENT']._serialized_end=2835
-  _globals['_ENDED']._serialized_start=2838
-  _globals['_ENDED']._serialized_end=3069
-  _globals['_ENDED_METADATAENTRY']._serialized_start=563
-  _globals['_ENDED_METADATAENTRY']._serialized_end=610
-  _globals['_CHECKED']._serialized_start=3071
-  _globals['_CHECKED']._serialized_end=3144
-  _globals['_CHECKREQUEST']._serialized_start=3146
-  _globals['_CHECKREQUEST']._serialized_end=3178
-  _globals['_CHECKRESPONSE']._serialized_start=3180
-  _globals['_CHECKRESPONSE']._serialized_end=3241
-  _globals['_CLOSEREQUEST']._serialized_start=3243
-  _globals['_CLOSEREQUEST']._serialized_end=3275
-  _globals['_CLOSERESPONSE']._serialized_start=3277
-  _globals['_CLOSERESPONSE']._serialized_end=3292
-  _globals['_LISTREQUEST']._serialized_start=3294
-  _globals['_LISTREQUEST']._serialized_end=3346
-  _globals['_LISTRESPONSE']._serialized_start=3348
-  _globals['_LISTRESPONSE']._serialized_end=3431
-  _globals['_LEASE']._serialized_start=3434
-  _globals['_LEASE']._serialized_end=3806
-  _globals['_LEASE_METADATAENTRY']._serialized_start=563
-  _globals['_LEASE_METADATAENTRY']._serialized_end=610
-  _globals['_POSSESSION']._serialized_start=3808
-  _globals['_POSSESSION']._serialized_end=3862
-  _globals['_LEASESERVICE']._serialized_start=3959
-  _globals['_LEASESERVICE']._serialized_end=4385
+  _globals['_STATE']._serialized_start=4020
+  _globals['_STATE']._serialized_end=4112
+  _globals['_OPENREQUEST']._serialized_start=424
+  _globals['_OPENREQUEST']._serialized_end=653
+  _globals['_OPENREQUEST_METADATAENTRY']._serialized_start=606
+  _globals['_OPENREQUEST_METADATAENTRY']._serialized_end=653
+  _globals['_OPENRESPONSE']._serialized_start=656
+  _globals['_OPENRESPONSE']._serialized_end=878
+  _globals['_OPENED']._serialized_start=880
+  _globals['_OPENED']._serialized_end=965
+  _globals['_MULTIPLEXREQUEST']._serialized_start=968
+  _globals['_MULTIPLEXREQUEST']._serialized_end=1235
+  _globals['_RESUME']._serialized_start=1237
+  _globals['_RESUME']._serialized_end=1353
+  _globals['_CLAIM']._serialized_start=1355
+  _globals['_CLAIM']._serialized_end=1437
+  _globals['_START']._serialized_start=1440
+  _globals['_START']._serialized_end=1993
+  _globals['_STOP']._serialized_start=1995
+  _globals['_STOP']._serialized_end=2021
+  _globals['_CHECKVALIDITY']._serialized_start=2023
+  _globals['_CHECKVALIDITY']._serialized_end=2056
+  _globals['_MULTIPLEXRESPONSE']._serialized_start=2059
+  _globals['_MULTIPLEXRESPONSE']._serialized_end=2428
+  _globals['_EVENT']._serialized_start=2431
+  _globals['_EVENT']._serialized_end=2991
+  _globals['_ENDED']._serialized_start=2994
+  _globals['_ENDED']._serialized_end=3225
+  _globals['_ENDED_METADATAENTRY']._serialized_start=606
+  _globals['_ENDED_METADATAENTRY']._serialized_end=653
+  _globals['_CHECKED']._serialized_start=3227
+  _globals['_CHECKED']._serialized_end=3300
+  _globals['_CHECKREQUEST']._serialized_start=3302
+  _globals['_CHECKREQUEST']._serialized_end=3334
+  _globals['_CHECKRESPONSE']._serialized_start=3336
+  _globals['_CHECKRESPONSE']._serialized_end=3397
+  _globals['_CLOSEREQUEST']._serialized_start=3399
+  _globals['_CLOSEREQUEST']._serialized_end=3431
+  _globals['_CLOSERESPONSE']._serialized_start=3433
+  _globals['_CLOSERESPONSE']._serialized_end=3448
+  _globals['_LISTREQUEST']._serialized_start=3450
+  _globals['_LISTREQUEST']._serialized_end=3502
+  _globals['_LISTRESPONSE']._serialized_start=3504
+  _globals['_LISTRESPONSE']._serialized_end=3587
+  _globals['_LEASE']._serialized_start=3590
+  _globals['_LEASE']._serialized_end=3962
+  _globals['_LEASE_METADATAENTRY']._serialized_start=606
+  _globals['_LEASE_METADATAENTRY']._serialized_end=653
+  _globals['_POSSESSION']._serialized_start=3964
+  _globals['_POSSESSION']._serialized_end=4018
+  _globals['_LEASESERVICE']._serialized_start=4115
+  _globals['_LEASESERVICE']._serialized_end=4541
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from sidekeeper.assignment.v1 import assignment_pb2 as _assignment_pb2
 from sidekeeper.barrier.v1 import barrier_pb2 as _barrier_pb2
 from sidekeeper.election.v1 import election_pb2 as _election_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
@@ -105,7 +106,7 @@ class Claim(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., hold_id: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter", "begin", "work")
+    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter", "begin", "work", "share")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +116,7 @@ class Start(_message.Message):
     ENTER_FIELD_NUMBER: _ClassVar[int]
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     WORK_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     acquire: _lock_pb2.AcquireRequest
     join: _membership_pb2.JoinRequest
@@ -124,7 +126,8 @@ class Start(_message.Message):
     enter: _barrier_pb2.EnterRequest
     begin: _once_pb2.BeginRequest
     work: _schedule_pb2.WorkRequest
-    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireRequest, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinRequest, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireRequest, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignRequest, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllRequest, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterRequest, _Mapping]] = ..., begin: _Optional[_Union[_once_pb2.BeginRequest, _Mapping]] = ..., work: _Optional[_Union[_schedule_pb2.WorkRequest, _Mapping]] = ...) -> None: ...
+    share: _assignment_pb2.JoinRequest
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireRequest, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinRequest, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireRequest, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignRequest, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllRequest, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterRequest, _Mapping]] = ..., begin: _Optional[_Union[_once_pb2.BeginRequest, _Mapping]] = ..., work: _Optional[_Union[_schedule_pb2.WorkRequest, _Mapping]] = ..., share: _Optional[_Union[_assignment_pb2.JoinRequest, _Mapping]] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("request_id",)
@@ -157,7 +160,7 @@ class MultiplexResponse(_message.Message):
     def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[_hold_pb2.Suspended, _Mapping]] = ..., resumed: _Optional[_Union[_hold_pb2.Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter", "begin", "work")
+    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter", "begin", "work", "share")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +170,7 @@ class Event(_message.Message):
     ENTER_FIELD_NUMBER: _ClassVar[int]
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     WORK_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     acquire: _lock_pb2.AcquireResponse
     join: _membership_pb2.JoinResponse
@@ -176,7 +180,8 @@ class Event(_message.Message):
     enter: _barrier_pb2.EnterResponse
     begin: _once_pb2.BeginResponse
     work: _schedule_pb2.WorkResponse
-    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireResponse, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinResponse, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireResponse, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignResponse, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllResponse, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterResponse, _Mapping]] = ..., begin: _Optional[_Union[_once_pb2.BeginResponse, _Mapping]] = ..., work: _Optional[_Union[_schedule_pb2.WorkResponse, _Mapping]] = ...) -> None: ...
+    share: _assignment_pb2.JoinResponse
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireResponse, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinResponse, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireResponse, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignResponse, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllResponse, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterResponse, _Mapping]] = ..., begin: _Optional[_Union[_once_pb2.BeginResponse, _Mapping]] = ..., work: _Optional[_Union[_schedule_pb2.WorkResponse, _Mapping]] = ..., share: _Optional[_Union[_assignment_pb2.JoinResponse, _Mapping]] = ...) -> None: ...
 
 class Ended(_message.Message):
     __slots__ = ("request_id", "code", "reason", "message", "metadata", "retry_delay")
