@@ -1,5 +1,7 @@
 /** The client: the way to leases, locks, barriers, memberships, sequences and the configuration. */
 
+import os from "node:os";
+
 import type { ChannelCredentials, Client as Channel } from "@grpc/grpc-js";
 
 import {
@@ -13,6 +15,7 @@ import {
 import { sleep } from "./clock.js";
 import { Config } from "./config.js";
 import { AlreadyDoneError, LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
+import { AssignmentServiceService } from "./gen/sidekeeper/assignment/v1/assignment.js";
 import { BarrierServiceService } from "./gen/sidekeeper/barrier/v1/barrier.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
 import {
@@ -81,6 +84,7 @@ import {
 } from "./permits.js";
 import { Tick, WORK_OPTIONS, type WorkOptions } from "./schedule.js";
 import { Sequence } from "./sequence.js";
+import { type ItemHandler, SHARE_OPTIONS, type ShareOptions, share } from "./share.js";
 import { CLAIM_OPTIONS, Claim, type ClaimOptions, claim } from "./standing.js";
 import {
   Away,
@@ -139,6 +143,7 @@ export class Client implements Disposable {
   private readonly barriers: Stub<typeof BarrierServiceService>;
   private readonly works: Stub<typeof OnceServiceService>;
   private readonly schedules: Stub<typeof ScheduleServiceService>;
+  private readonly sets: Stub<typeof AssignmentServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -162,6 +167,7 @@ export class Client implements Disposable {
     this.barriers = stubOf(this.channel, BarrierServiceService);
     this.works = stubOf(this.channel, OnceServiceService);
     this.schedules = stubOf(this.channel, ScheduleServiceService);
+    this.sets = stubOf(this.channel, AssignmentServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -383,6 +389,26 @@ export class Client implements Disposable {
       return tick;
     }
     await runHolding(tick, options, body);
+  }
+
+  /**
+   * Works on the caller's part of the items of a set until the signal is aborted, and rejects with its reason then. The members of the set divide
+   * the items among themselves.
+   *
+   * For each item of the caller, handler runs while the item's lock is held; what it writes with this client is guarded by that. Its signal is
+   * aborted when the item moves to another member, with LostError when the lock is lost, when its release is asked for, and at the end. The lock
+   * is released when the handler has settled, however long that takes. A handler that settles earlier is run again after 1 second, then 2, up to
+   * a minute.
+   *
+   * When the membership is lost, and the lease is not given, the caller joins again after such a pause. Rejects with AssignmentNotFoundError,
+   * InvalidFieldError and PolicyDeniedError, and with a given lease with LostError, when all handlers have settled.
+   */
+  async share(name: string, options: ShareOptions, handler: ItemHandler): Promise<never> {
+    checkArguments({ name, handler });
+    checkOptions(options, SHARE_OPTIONS);
+    const { streams, lock: locks, sets } = this;
+    const member = options.member ?? os.hostname();
+    return share({ streams, locks, sets, name, member, options, handler, openLease: async (how) => this.openLease(how) });
   }
 
   /** Returns the holders and waiters of the lock. */

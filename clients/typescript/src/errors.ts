@@ -299,6 +299,18 @@ export class ClocksDisagreeError extends SidekeeperError {
   override readonly reason = "CLOCKS_DISAGREE";
 }
 
+export class AssignmentNotFoundError extends SidekeeperError {
+  override readonly reason = "ASSIGNMENT_NOT_FOUND";
+}
+
+export class ItemsAssignedError extends SidekeeperError {
+  override readonly reason = "ITEMS_ASSIGNED";
+}
+
+export class AssignmentInUseError extends SidekeeperError {
+  override readonly reason = "ASSIGNMENT_IN_USE";
+}
+
 export class ClaimNotFoundError extends SidekeeperError {
   override readonly reason = "CLAIM_NOT_FOUND";
 }
@@ -405,6 +417,9 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["RECORD_MALFORMED", RecordMalformedError],
   ["SCHEDULE_NOT_FOUND", ScheduleNotFoundError],
   ["CLOCKS_DISAGREE", ClocksDisagreeError],
+  ["ASSIGNMENT_NOT_FOUND", AssignmentNotFoundError],
+  ["ITEMS_ASSIGNED", ItemsAssignedError],
+  ["ASSIGNMENT_IN_USE", AssignmentInUseError],
   ["CLAIM_NOT_FOUND", ClaimNotFoundError],
   ["CLAIM_ENDED", ClaimEndedError],
   ["CLAIM_LIMIT", ClaimLimitError],

@@ -37,6 +37,7 @@ export { type JoinOptions, Membership } from "./membership.js";
 export { Attempt, type OnceOptions, type Outcome } from "./once.js";
 export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
 export { Tick, type WorkOptions } from "./schedule.js";
+export { type Assignment, Item, type ItemHandler, type ShareOptions } from "./share.js";
 export { Claim, type ClaimOptions } from "./standing.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";

@@ -201,9 +201,14 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
 export async function acquire(kind: LockKind, leases: Leases | undefined, name: string, options: LockOptions): Promise<Lock> {
   return throughAbsence(kind.streams, options, async (attempt) => {
     const begin = async (own?: Lease): Promise<Lock> =>
-      new Lock(carried(kind, own ?? options.lease, startOn), name, options, own).acquire(attempt);
+      new Lock(onLease(kind, own ?? options.lease), name, options, own).acquire(attempt);
     return leases === undefined || options.lease !== undefined ? begin() : onOwn(leases, options, attempt, begin);
   });
+}
+
+/** How locks are held on a lease. */
+export function onLease(kind: LockKind, lease: Lease | undefined): LockKind {
+  return carried(kind, lease, startOn);
 }
 
 function startOn(multiplex: Multiplex): LockKind["open"] {

@@ -284,6 +284,8 @@ class Request<Event> implements Carrier<Event | Suspension> {
       this.token = event.value.event.value.fencingToken;
     } else if (event.$case === "join" && event.value.event?.$case === "joined") {
       this.token = event.value.event.value.incarnation;
+    } else if (event.$case === "share" && event.value.event?.$case === "joined") {
+      this.token = event.value.event.value.incarnation;
     }
   }
 

@@ -112,6 +112,7 @@ const ARGUMENTS = {
   first: rule("a whole number", (value) => typeof value === "bigint" || Number.isSafeInteger(value)),
   grace: timespan,
   group: text,
+  handler: callback,
   job: callback,
   key: text,
   keys: texts,

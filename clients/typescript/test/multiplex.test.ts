@@ -172,7 +172,8 @@ class Script {
       case "start": {
         const { requestId, request: of } = request.value;
         const { leaseId } = of?.value ?? {};
-        const name = of?.$case === "join" ? of.value.member : of?.$case === "acquireAll" ? "several" : of?.value.name;
+        const named = of?.$case === "join" || of?.$case === "share" ? of.value.member : undefined;
+        const name = named ?? (of?.$case === "acquireAll" ? "several" : (of?.value as { name: string } | undefined)?.name);
         this.asked.push(`start ${requestId} ${name}${leaseId}`);
         const wait = of?.$case === "acquire" ? of.value.waitTimeout : undefined;
         this.waits.push(wait && seconds(wait));

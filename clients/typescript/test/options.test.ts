@@ -37,6 +37,7 @@ const CALLS: [call: (client: Client, options: Wrong) => unknown, known: string][
   [(c, o) => c.withLocks(["a"], o, body), "lease, wait, metadata, signal, onSuspended, onResumed, owner, onQueued, onRevocation, suspensionGrace"],
   [(c, o) => c.acquireAll([{ name: "a", ...o }]), "name, mode"],
   [(c, o) => c.revoke("a", o), "reason, grace"],
+  [(c, o) => c.share("a", o, body), "member, capacity, lease, owner, metadata, signal, drain, drainTimeout, onAssigned, onError"],
   [(c, o) => c.acquirePermits("a", o), "permits, lease, wait, metadata, signal, onSuspended, onResumed, owner, onQueued, onRevocation"],
   [(c, o) => c.withPermits("a", o, body), "permits, lease, wait, metadata, signal, onSuspended, onResumed, owner, onQueued, onRevocation, suspensionGrace"],
   [(c, o) => c.begin("a", "k", o), "perName, keep, skipLost, skipFailed, maxAttempts, lease, wait, metadata, signal, onSuspended, onResumed, owner, onQueued, onRevocation"],

@@ -16,7 +16,7 @@ function shownIn(file: string): string[] {
 const snippets = shownIn(path.join(PACKAGE, "README.md"));
 
 void test("what the README shows compiles and runs", async (t) => {
-  assert.equal(snippets.length, 13);
+  assert.equal(snippets.length, 14);
   const project = new Project(Object.fromEntries(snippets.map((snippet, i) => [`s${i}`, snippet])));
   t.after(() => project.remove());
   for (const i of snippets.keys()) {

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { Client as Channel, credentials } from "@grpc/grpc-js";
 
 import { sleep } from "../src/clock.js";
+import { AssignmentServiceService } from "../src/gen/sidekeeper/assignment/v1/assignment.js";
 import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
 import { LockServiceService } from "../src/gen/sidekeeper/lock/v1/lock.js";
 import { Policy } from "../src/gen/sidekeeper/once/v1/once.js";
@@ -87,6 +88,7 @@ export class Sidecar {
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
   private readonly locks: Stub<typeof LockServiceService>;
+  private readonly sets: Stub<typeof AssignmentServiceService>;
   readonly schedules: Schedules;
   private child: ChildProcess | undefined;
 
@@ -95,6 +97,7 @@ export class Sidecar {
     this.channel = new Channel(this.address, credentials.createInsecure());
     this.dev = stubOf(this.channel, DevServiceService);
     this.locks = stubOf(this.channel, LockServiceService);
+    this.sets = stubOf(this.channel, AssignmentServiceService);
     this.schedules = new Schedules(this.channel);
   }
 
@@ -164,6 +167,11 @@ export class Sidecar {
     const { view } = await call(this.locks.get, { name: lock });
     const fencingToken = view?.holders[0]?.token ?? 0n;
     await call(this.locks.break, { name: lock, fencingToken, reason: "stuck", forceAfter: undefined }, within);
+  }
+
+  /** Makes a set of items, or gives it others. */
+  async define(set: string, ...items: string[]): Promise<void> {
+    await call(this.sets.define, { set, items, count: 0, drop: true });
   }
 
   /** Whether it has ended, by itself or because it was told to. */

@@ -495,5 +495,23 @@ export enum Reason {
    * What to do: ask the person whom Get shows, or have an operator end the claim with Break.
    */
   NO_PROCESS = 95,
+  /**
+   * ASSIGNMENT_NOT_FOUND - NOT_FOUND: there is no set of items of this name, or it was removed.
+   *
+   * What to do: check the name; make the set with AssignmentService.Define.
+   */
+  ASSIGNMENT_NOT_FOUND = 96,
+  /**
+   * ITEMS_ASSIGNED - FAILED_PRECONDITION: a member has an item that would leave the set. `member` and `item` say which.
+   *
+   * What to do: keep the item, or set `drop`. Then the member is told to give it up.
+   */
+  ITEMS_ASSIGNED = 97,
+  /**
+   * ASSIGNMENT_IN_USE - FAILED_PRECONDITION: the set has members, so that it cannot be removed.
+   *
+   * What to do: have the members leave first.
+   */
+  ASSIGNMENT_IN_USE = 98,
   UNRECOGNIZED = -1,
 }

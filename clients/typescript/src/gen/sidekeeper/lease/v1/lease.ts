@@ -13,6 +13,7 @@ import type {
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { JoinRequest as JoinRequest2, JoinResponse as JoinResponse4 } from "../../assignment/v1/assignment.js";
 import { EnterRequest, EnterResponse } from "../../barrier/v1/barrier.js";
 import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
 import { Keepalive, Resumed, Suspended } from "../../hold/v1/hold.js";
@@ -22,7 +23,7 @@ import { BeginRequest, BeginResponse } from "../../once/v1/once.js";
 import { WorkRequest, WorkResponse } from "../../schedule/v1/schedule.js";
 import {
   AcquireRequest as AcquireRequest1,
-  AcquireResponse as AcquireResponse2,
+  AcquireResponse as AcquireResponse3,
 } from "../../semaphore/v1/semaphore.js";
 
 export const protobufPackage = "sidekeeper.lease.v1";
@@ -200,6 +201,9 @@ export interface Start {
     | //
     /** A tick of a schedule. */
     { $case: "work"; value: WorkRequest }
+    | //
+    /** A member of a set of items. */
+    { $case: "share"; value: JoinRequest2 }
     | undefined;
 }
 
@@ -264,7 +268,7 @@ export interface Event {
     { $case: "join"; value: JoinResponse }
     | //
     /** To permits. */
-    { $case: "acquirePermits"; value: AcquireResponse2 }
+    { $case: "acquirePermits"; value: AcquireResponse3 }
     | //
     /** To a candidacy. */
     { $case: "campaign"; value: CampaignResponse }
@@ -280,6 +284,9 @@ export interface Event {
     | //
     /** To a tick of a schedule. */
     { $case: "work"; value: WorkResponse }
+    | //
+    /** To a member of a set of items. */
+    { $case: "share"; value: JoinResponse4 }
     | undefined;
 }
 
@@ -1097,6 +1104,9 @@ export const Start: MessageFns<Start> = {
       case "work":
         WorkRequest.encode(message.request.value, writer.uint32(74).fork()).join();
         break;
+      case "share":
+        JoinRequest2.encode(message.request.value, writer.uint32(82).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1186,6 +1196,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "work", value: WorkRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.request = { $case: "share", value: JoinRequest2.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1250,6 +1268,12 @@ export const Start: MessageFns<Start> = {
       case "work": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "work", value: WorkRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "share": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "share", value: JoinRequest2.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1560,7 +1584,7 @@ export const Event: MessageFns<Event> = {
         JoinResponse.encode(message.event.value, writer.uint32(26).fork()).join();
         break;
       case "acquirePermits":
-        AcquireResponse2.encode(message.event.value, writer.uint32(34).fork()).join();
+        AcquireResponse3.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
       case "campaign":
         CampaignResponse.encode(message.event.value, writer.uint32(42).fork()).join();
@@ -1576,6 +1600,9 @@ export const Event: MessageFns<Event> = {
         break;
       case "work":
         WorkResponse.encode(message.event.value, writer.uint32(74).fork()).join();
+        break;
+      case "share":
+        JoinResponse4.encode(message.event.value, writer.uint32(82).fork()).join();
         break;
     }
     return writer;
@@ -1623,7 +1650,7 @@ export const Event: MessageFns<Event> = {
               break;
             }
 
-            message.event = { $case: "acquirePermits", value: AcquireResponse2.decode(reader, reader.uint32()) };
+            message.event = { $case: "acquirePermits", value: AcquireResponse3.decode(reader, reader.uint32()) };
             continue;
           }
           case 5: {
@@ -1666,6 +1693,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "work", value: WorkResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.event = { $case: "share", value: JoinResponse4.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1699,7 +1734,7 @@ export const Event: MessageFns<Event> = {
       }
       case "acquirePermits": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
-          message.event = { $case: "acquirePermits", value: AcquireResponse2.fromPartial(object.event.value) };
+          message.event = { $case: "acquirePermits", value: AcquireResponse3.fromPartial(object.event.value) };
         }
         break;
       }
@@ -1730,6 +1765,12 @@ export const Event: MessageFns<Event> = {
       case "work": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "work", value: WorkResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "share": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "share", value: JoinResponse4.fromPartial(object.event.value) };
         }
         break;
       }
