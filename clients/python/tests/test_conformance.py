@@ -70,6 +70,7 @@ class Stage:
         self.things: dict[str, Any] = {}
         self.tasks: list[asyncio.Task[Any]] = []
         self.revocations: dict[str, sidekeeper.Revocation] = {}
+        self.works_on: dict[str, str] = {}
         self.sight = pytest.MonkeyPatch()
 
     async def close(self) -> None:
@@ -384,6 +385,34 @@ class Stage:
         job.task = self.background(self.client(step).stay_joined(step["group"], step["member"], on_joined=joined))
         await self.until(step, lambda: job.times > 0)
 
+    async def do_define_set(self, step: Step) -> None:
+        self.sidecar.define(step["set"], *map(str, range(step["count"])))
+
+    async def do_share(self, step: Step) -> None:
+        job = Job()
+
+        async def handler(item: aio.Item) -> None:
+            assert item.name not in self.works_on, f"two work on {item.name}"
+            self.works_on[item.name] = step["as"]
+            try:
+                await asyncio.Event().wait()
+            finally:
+                del self.works_on[item.name]
+
+        async def work() -> None:
+            sharing = self.background(self.client(step).share(step["set"], handler, member=step["member"]))
+            sharing.add_done_callback(lambda _: job.finish.set())
+            await job.finish.wait()
+            sharing.cancel()
+            with suppress(asyncio.CancelledError):
+                await sharing
+
+        if "error" in step:
+            await self.attempt(step, work())
+        else:
+            job.task = self.background(work())
+            self.things[step["as"]] = job
+
     async def do_finish(self, step: Step) -> None:
         job = self.things[step["of"]]
         job.finish.set()
@@ -614,6 +643,9 @@ class Stage:
     async def expect_tick(self, step: Step) -> None:
         assert self.things[step["of"]].run_id == step["run"]
         assert abs(time.time() - self.things[step["of"]].at.timestamp()) < 60
+
+    async def expect_works_on(self, step: Step) -> None:
+        await self.until(step, lambda: list(self.works_on.values()).count(step["of"]) == step["number"])
 
     async def expect_history(self, step: Step) -> None:
         assert self.sidecar.history(step["schedule"]) == step["are"]

@@ -91,6 +91,7 @@ interface Step {
   readonly schedule?: string;
   readonly run?: string;
   readonly note?: string;
+  readonly set?: string;
   readonly size?: bigint;
   readonly position?: bigint;
   readonly number?: bigint;
@@ -155,6 +156,8 @@ class Stage {
   private readonly watches = new Map<string, Watch>();
   private readonly revocations = new Map<string, Revocation>();
   private readonly present = new Map<string, number>();
+  /** Which share works on each item. */
+  private readonly worksOn = new Map<string, string | undefined>();
   private readonly stop = new AbortController();
 
   constructor(private readonly sidecar: Sidecar) {}
@@ -570,6 +573,33 @@ class Stage {
       this.jobs.set(step.as ?? "", job);
       await this.until(step, () => job.times > 0);
     },
+    "define set": async (step) => {
+      await this.sidecar.define(step.set ?? "", ...Array.from({ length: Number(step.count) }, (_, item) => String(item)));
+    },
+    share: async (step) => {
+      const stop = new AbortController();
+      const options = { member: step.member ?? "", signal: stop.signal };
+      const sharing = this.client(step).share(step.set ?? "", options, async (item, signal) => {
+        assert.ok(!this.worksOn.has(item.name), `two work on ${item.name}`);
+        this.worksOn.set(item.name, step.as);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        this.worksOn.delete(item.name);
+      });
+      if (step.error !== undefined) {
+        await this.attempt(step, sharing);
+        return;
+      }
+      const job: Job = { times: 0, why: undefined, held: undefined, settled: false, result: sharing, finish: () => stop.abort() };
+      job.result = sharing
+        .catch((error: unknown) => {
+          if (error !== stop.signal.reason) {
+            throw error;
+          }
+        })
+        .finally(() => (job.settled = true));
+      job.result.catch(() => undefined);
+      this.jobs.set(step.as ?? "", job);
+    },
     finish: (step) => this.jobOf(step).finish(),
     create: async (step) => {
       await this.attempt(
@@ -808,6 +838,8 @@ class Stage {
       assert.ok(Math.abs(Date.now() - found.at.getTime()) < 60_000);
     },
     history: async (step) => assert.deepEqual(await this.sidecar.schedules.history(step.schedule ?? ""), step.are),
+    "works on": async (step) =>
+      this.until(step, () => [...this.worksOn.values()].filter((of) => of === step.of).length === Number(step.number)),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),
   };
 }
