@@ -17,8 +17,8 @@ type PermitsOptions struct {
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
-	// Numbered has the permit bear a number: see Permits.Number. It goes with one permit. Quarantine is for how long the number rests if it is lost:
-	// 0 to 24 hours; nil, 1 minute. A number that its holder releases is free at once.
+	// Numbered has the permit bear a number: see Permits.Number. It goes with one permit. Quarantine is for how long the number rests if it is
+	// lost: 0 to 24 hours; nil, 1 minute. A number that its holder releases is free at once.
 	Numbered   bool
 	Quarantine *time.Duration
 

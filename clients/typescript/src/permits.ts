@@ -87,6 +87,8 @@ export class Permits extends Leased<AcquireRequest, Event, "granted"> {
       owner,
       metadata,
       keepalive: undefined,
+      numbered: false,
+      quarantine: undefined,
     };
     return this.open(request, signal, attempt);
   }

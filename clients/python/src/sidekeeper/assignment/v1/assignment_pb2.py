@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)sidekeeper/assignment/v1/assignment.proto\x12\x18sidekeeper.assignment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"H\n\rDefineRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x03(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x0c\n\x04\x64rop\x18\x04 \x01(\x08\"\x10\n\x0e\x44\x65\x66ineResponse\"\xc6\x02\n\x0bJoinRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x15\n\x08\x63\x61pacity\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12/\n\x0cwait_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x06 \x01(\t\x12\x45\n\x08metadata\x18\x07 \x03(\x0b\x32\x33.sidekeeper.assignment.v1.JoinRequest.MetadataEntry\x12,\n\tkeepalive\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_capacity\"\x9b\x02\n\x0cJoinResponse\x12\x32\n\x06joined\x18\x01 \x01(\x0b\x32 .sidekeeper.assignment.v1.JoinedH\x00\x12\x36\n\x08\x61ssigned\x18\x02 \x01(\x0b\x32\".sidekeeper.assignment.v1.AssignedH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x32\n\tkeepalive\x18\x05 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"!\n\x06Joined\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"`\n\x08\x41ssigned\x12\x11\n\x05\x65poch\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05items\x18\x02 \x03(\t\x12\x0f\n\x07members\x18\x03 \x01(\x05\x12\r\n\x05total\x18\x04 \x01(\x05\x12\x12\n\nunassigned\x18\x05 \x01(\x05\"C\n\x12SetCapacityRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x10\n\x08\x63\x61pacity\x18\x03 \x01(\x05\"\x15\n\x13SetCapacityResponse\"*\n\nGetRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0f\n\x07holders\x18\x02 \x01(\x08\";\n\x0bGetResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.assignment.v1.View\"\xb0\x01\n\x04View\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x11\n\x05\x65poch\x18\x02 \x01(\x03\x42\x02\x30\x01\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x07members\x18\x04 \x03(\x0b\x32 .sidekeeper.assignment.v1.Member\x12-\n\x05items\x18\x05 \x03(\x0b\x32\x1e.sidekeeper.assignment.v1.Item\"\xf5\x01\n\x06Member\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x10\n\x08\x63\x61pacity\x18\x02 \x01(\x05\x12\r\n\x05items\x18\x03 \x01(\x05\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x10\n\x08identity\x18\x05 \x01(\t\x12&\n\x03\x61ge\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12@\n\x08metadata\x18\x07 \x03(\x0b\x32..sidekeeper.assignment.v1.Member.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"V\n\x04Item\x12\x0c\n\x04item\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x30\n\x06holder\x18\x03 \x01(\x0b\x32 .sidekeeper.assignment.v1.Holder\"\xcd\x01\n\x06Holder\x12\r\n\x05owner\x18\x01 \x01(\t\x12@\n\x08metadata\x18\x02 \x03(\x0b\x32..sidekeeper.assignment.v1.Holder.MetadataEntry\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\rfencing_token\x18\x04 \x01(\x03\x42\x02\x30\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"T\n\x0cListResponse\x12+\n\x04sets\x18\x01 \x03(\x0b\x32\x1d.sidekeeper.assignment.v1.Set\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"F\n\x03Set\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x0f\n\x07members\x18\x03 \x01(\x05\x12\x12\n\nunassigned\x18\x04 \x01(\x05\"\x1c\n\rDeleteRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\"\x10\n\x0e\x44\x65leteResponse2\xbd\x04\n\x11\x41ssignmentService\x12[\n\x06\x44\x65\x66ine\x12\'.sidekeeper.assignment.v1.DefineRequest\x1a(.sidekeeper.assignment.v1.DefineResponse\x12W\n\x04Join\x12%.sidekeeper.assignment.v1.JoinRequest\x1a&.sidekeeper.assignment.v1.JoinResponse0\x01\x12j\n\x0bSetCapacity\x12,.sidekeeper.assignment.v1.SetCapacityRequest\x1a-.sidekeeper.assignment.v1.SetCapacityResponse\x12R\n\x03Get\x12$.sidekeeper.assignment.v1.GetRequest\x1a%.sidekeeper.assignment.v1.GetResponse\x12U\n\x04List\x12%.sidekeeper.assignment.v1.ListRequest\x1a&.sidekeeper.assignment.v1.ListResponse\x12[\n\x06\x44\x65lete\x12\'.sidekeeper.assignment.v1.DeleteRequest\x1a(.sidekeeper.assignment.v1.DeleteResponseBk\n\x1bio.sidekeeper.assignment.v1P\x01ZJgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1;assignmentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)sidekeeper/assignment/v1/assignment.proto\x12\x18sidekeeper.assignment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"H\n\rDefineRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x03(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x05\x12\x0c\n\x04\x64rop\x18\x04 \x01(\x08\"\x10\n\x0e\x44\x65\x66ineResponse\"\xc6\x02\n\x0bJoinRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x15\n\x08\x63\x61pacity\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12/\n\x0cwait_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x06 \x01(\t\x12\x45\n\x08metadata\x18\x07 \x03(\x0b\x32\x33.sidekeeper.assignment.v1.JoinRequest.MetadataEntry\x12,\n\tkeepalive\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_capacity\"\x9b\x02\n\x0cJoinResponse\x12\x32\n\x06joined\x18\x01 \x01(\x0b\x32 .sidekeeper.assignment.v1.JoinedH\x00\x12\x36\n\x08\x61ssigned\x18\x02 \x01(\x0b\x32\".sidekeeper.assignment.v1.AssignedH\x00\x12\x32\n\tsuspended\x18\x03 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.SuspendedH\x00\x12.\n\x07resumed\x18\x04 \x01(\x0b\x32\x1b.sidekeeper.hold.v1.ResumedH\x00\x12\x32\n\tkeepalive\x18\x05 \x01(\x0b\x32\x1d.sidekeeper.hold.v1.KeepaliveH\x00\x42\x07\n\x05\x65vent\"!\n\x06Joined\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"`\n\x08\x41ssigned\x12\x11\n\x05\x65poch\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05items\x18\x02 \x03(\t\x12\x0f\n\x07members\x18\x03 \x01(\x05\x12\r\n\x05total\x18\x04 \x01(\x05\x12\x12\n\nunassigned\x18\x05 \x01(\x05\"C\n\x12SetCapacityRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x10\n\x08\x63\x61pacity\x18\x03 \x01(\x05\"\x15\n\x13SetCapacityResponse\"*\n\nGetRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x0f\n\x07holders\x18\x02 \x01(\x08\";\n\x0bGetResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.assignment.v1.View\"\xc9\x01\n\x04View\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\x11\n\x05\x65poch\x18\x02 \x01(\x03\x42\x02\x30\x01\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x07members\x18\x04 \x03(\x0b\x32 .sidekeeper.assignment.v1.Member\x12-\n\x05items\x18\x05 \x03(\x0b\x32\x1e.sidekeeper.assignment.v1.Item\x12\x17\n\x0fmembers_omitted\x18\x06 \x01(\x05\"\xf5\x01\n\x06Member\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x10\n\x08\x63\x61pacity\x18\x02 \x01(\x05\x12\r\n\x05items\x18\x03 \x01(\x05\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x10\n\x08identity\x18\x05 \x01(\t\x12&\n\x03\x61ge\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12@\n\x08metadata\x18\x07 \x03(\x0b\x32..sidekeeper.assignment.v1.Member.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"V\n\x04Item\x12\x0c\n\x04item\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x30\n\x06holder\x18\x03 \x01(\x0b\x32 .sidekeeper.assignment.v1.Holder\"j\n\x06Holder\x12\r\n\x05owner\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\rfencing_token\x18\x04 \x01(\x03\x42\x02\x30\x01\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"T\n\x0cListResponse\x12+\n\x04sets\x18\x01 \x03(\x0b\x32\x1d.sidekeeper.assignment.v1.Set\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"F\n\x03Set\x12\x0b\n\x03set\x18\x01 \x01(\t\x12\r\n\x05items\x18\x02 \x01(\x05\x12\x0f\n\x07members\x18\x03 \x01(\x05\x12\x12\n\nunassigned\x18\x04 \x01(\x05\"\x1c\n\rDeleteRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\"\x10\n\x0e\x44\x65leteResponse2\xbd\x04\n\x11\x41ssignmentService\x12[\n\x06\x44\x65\x66ine\x12\'.sidekeeper.assignment.v1.DefineRequest\x1a(.sidekeeper.assignment.v1.DefineResponse\x12W\n\x04Join\x12%.sidekeeper.assignment.v1.JoinRequest\x1a&.sidekeeper.assignment.v1.JoinResponse0\x01\x12j\n\x0bSetCapacity\x12,.sidekeeper.assignment.v1.SetCapacityRequest\x1a-.sidekeeper.assignment.v1.SetCapacityResponse\x12R\n\x03Get\x12$.sidekeeper.assignment.v1.GetRequest\x1a%.sidekeeper.assignment.v1.GetResponse\x12U\n\x04List\x12%.sidekeeper.assignment.v1.ListRequest\x1a&.sidekeeper.assignment.v1.ListResponse\x12[\n\x06\x44\x65lete\x12\'.sidekeeper.assignment.v1.DeleteRequest\x1a(.sidekeeper.assignment.v1.DeleteResponseBk\n\x1bio.sidekeeper.assignment.v1P\x01ZJgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1;assignmentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,8 +44,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VIEW'].fields_by_name['epoch']._serialized_options = b'0\001'
   _globals['_MEMBER_METADATAENTRY']._loaded_options = None
   _globals['_MEMBER_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_HOLDER_METADATAENTRY']._loaded_options = None
-  _globals['_HOLDER_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_HOLDER'].fields_by_name['fencing_token']._loaded_options = None
   _globals['_HOLDER'].fields_by_name['fencing_token']._serialized_options = b'0\001'
   _globals['_DEFINEREQUEST']._serialized_start=134
@@ -71,27 +69,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETRESPONSE']._serialized_start=1110
   _globals['_GETRESPONSE']._serialized_end=1169
   _globals['_VIEW']._serialized_start=1172
-  _globals['_VIEW']._serialized_end=1348
-  _globals['_MEMBER']._serialized_start=1351
-  _globals['_MEMBER']._serialized_end=1596
+  _globals['_VIEW']._serialized_end=1373
+  _globals['_MEMBER']._serialized_start=1376
+  _globals['_MEMBER']._serialized_end=1621
   _globals['_MEMBER_METADATAENTRY']._serialized_start=493
   _globals['_MEMBER_METADATAENTRY']._serialized_end=540
-  _globals['_ITEM']._serialized_start=1598
-  _globals['_ITEM']._serialized_end=1684
-  _globals['_HOLDER']._serialized_start=1687
-  _globals['_HOLDER']._serialized_end=1892
-  _globals['_HOLDER_METADATAENTRY']._serialized_start=493
-  _globals['_HOLDER_METADATAENTRY']._serialized_end=540
-  _globals['_LISTREQUEST']._serialized_start=1894
-  _globals['_LISTREQUEST']._serialized_end=1962
-  _globals['_LISTRESPONSE']._serialized_start=1964
-  _globals['_LISTRESPONSE']._serialized_end=2048
-  _globals['_SET']._serialized_start=2050
-  _globals['_SET']._serialized_end=2120
-  _globals['_DELETEREQUEST']._serialized_start=2122
-  _globals['_DELETEREQUEST']._serialized_end=2150
-  _globals['_DELETERESPONSE']._serialized_start=2152
-  _globals['_DELETERESPONSE']._serialized_end=2168
-  _globals['_ASSIGNMENTSERVICE']._serialized_start=2171
-  _globals['_ASSIGNMENTSERVICE']._serialized_end=2744
+  _globals['_ITEM']._serialized_start=1623
+  _globals['_ITEM']._serialized_end=1709
+  _globals['_HOLDER']._serialized_start=1711
+  _globals['_HOLDER']._serialized_end=1817
+  _globals['_LISTREQUEST']._serialized_start=1819
+  _globals['_LISTREQUEST']._serialized_end=1887
+  _globals['_LISTRESPONSE']._serialized_start=1889
+  _globals['_LISTRESPONSE']._serialized_end=1973
+  _globals['_SET']._serialized_start=1975
+  _globals['_SET']._serialized_end=2045
+  _globals['_DELETEREQUEST']._serialized_start=2047
+  _globals['_DELETEREQUEST']._serialized_end=2075
+  _globals['_DELETERESPONSE']._serialized_start=2077
+  _globals['_DELETERESPONSE']._serialized_end=2093
+  _globals['_ASSIGNMENTSERVICE']._serialized_start=2096
+  _globals['_ASSIGNMENTSERVICE']._serialized_end=2669
 # @@protoc_insertion_point(module_scope)

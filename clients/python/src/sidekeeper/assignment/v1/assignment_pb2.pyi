@@ -116,18 +116,20 @@ class GetResponse(_message.Message):
     def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
 
 class View(_message.Message):
-    __slots__ = ("set", "epoch", "age", "members", "items")
+    __slots__ = ("set", "epoch", "age", "members", "items", "members_omitted")
     SET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
     set: str
     epoch: int
     age: _duration_pb2.Duration
     members: _containers.RepeatedCompositeFieldContainer[Member]
     items: _containers.RepeatedCompositeFieldContainer[Item]
-    def __init__(self, set: _Optional[str] = ..., epoch: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
+    members_omitted: int
+    def __init__(self, set: _Optional[str] = ..., epoch: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., members_omitted: _Optional[int] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("member", "capacity", "items", "owner", "identity", "age", "metadata")
@@ -165,23 +167,16 @@ class Item(_message.Message):
     def __init__(self, item: _Optional[str] = ..., member: _Optional[str] = ..., holder: _Optional[_Union[Holder, _Mapping]] = ...) -> None: ...
 
 class Holder(_message.Message):
-    __slots__ = ("owner", "metadata", "age", "fencing_token")
-    class MetadataEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    __slots__ = ("owner", "member", "age", "fencing_token")
     OWNER_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
     owner: str
-    metadata: _containers.ScalarMap[str, str]
+    member: str
     age: _duration_pb2.Duration
     fencing_token: int
-    def __init__(self, owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., fencing_token: _Optional[int] = ...) -> None: ...
+    def __init__(self, owner: _Optional[str] = ..., member: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")

@@ -29,14 +29,14 @@ class AssignmentServiceStub(object):
     """AssignmentService says which member of a set takes which item. Items are shards, queues, partitions, tenants: whatever one worker at a time
     takes care of.
 
-    The plan is advice. What excludes is the lock: a member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`,
-    with the lease that it has joined with, and works while it holds that. A member that is no longer assigned an item ends the work, and
+    The plan is advice, and the lock excludes. A member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`, with
+    the lease that it has joined with. It works while it holds that lock. A member that is no longer assigned an item ends the work, and
     releases the lock. The next one waits in the lock's queue until then. So what the lock promises, an item promises, and fencing tokens,
     guards, Check, Explain, Break and Claim do for items what they do for locks.
 
     The plan gives each member a part in proportion to its capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part
-    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items, and 10 to 11
-    seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
+    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items. It is
+    made 10 to 11 seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
     back within a minute that time doubles each time, up to a minute. Until the next plan a member that is gone keeps its items. So one that is
     back in time moves nothing.
 
@@ -85,14 +85,14 @@ class AssignmentServiceServicer(object):
     """AssignmentService says which member of a set takes which item. Items are shards, queues, partitions, tenants: whatever one worker at a time
     takes care of.
 
-    The plan is advice. What excludes is the lock: a member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`,
-    with the lease that it has joined with, and works while it holds that. A member that is no longer assigned an item ends the work, and
+    The plan is advice, and the lock excludes. A member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`, with
+    the lease that it has joined with. It works while it holds that lock. A member that is no longer assigned an item ends the work, and
     releases the lock. The next one waits in the lock's queue until then. So what the lock promises, an item promises, and fencing tokens,
     guards, Check, Explain, Break and Claim do for items what they do for locks.
 
     The plan gives each member a part in proportion to its capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part
-    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items, and 10 to 11
-    seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
+    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items. It is
+    made 10 to 11 seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
     back within a minute that time doubles each time, up to a minute. Until the next plan a member that is gone keeps its items. So one that is
     back in time moves nothing.
 
@@ -114,7 +114,7 @@ class AssignmentServiceServicer(object):
 
     def Join(self, request, context):
         """Join makes the caller a member of the set and keeps it one for as long as the stream lives. It sends `joined` once. Then it sends
-        `assigned`, with all items of the member, at once and whenever that has changed. A slow reader skips intermediate ones. It sends
+        `assigned`, with all items of the member, at once and after each new plan of the set. A slow reader skips intermediate ones. It sends
         `suspended` and `resumed` as they happen. Cancel the stream to leave, or to stop waiting. Not idempotent.
 
         A member of the same name that is still there is waited for: a caller that was restarted joins when its last lease has expired. Limit
@@ -135,6 +135,7 @@ class AssignmentServiceServicer(object):
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
         RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
         reached.
+        RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -241,14 +242,14 @@ class AssignmentService(object):
     """AssignmentService says which member of a set takes which item. Items are shards, queues, partitions, tenants: whatever one worker at a time
     takes care of.
 
-    The plan is advice. What excludes is the lock: a member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`,
-    with the lease that it has joined with, and works while it holds that. A member that is no longer assigned an item ends the work, and
+    The plan is advice, and the lock excludes. A member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`, with
+    the lease that it has joined with. It works while it holds that lock. A member that is no longer assigned an item ends the work, and
     releases the lock. The next one waits in the lock's queue until then. So what the lock promises, an item promises, and fencing tokens,
     guards, Check, Explain, Break and Claim do for items what they do for locks.
 
     The plan gives each member a part in proportion to its capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part
-    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items, and 10 to 11
-    seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
+    if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items. It is
+    made 10 to 11 seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
     back within a minute that time doubles each time, up to a minute. Until the next plan a member that is gone keeps its items. So one that is
     back in time moves nothing.
 

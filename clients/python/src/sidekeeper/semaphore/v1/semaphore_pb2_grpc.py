@@ -110,8 +110,9 @@ class SemaphoreServiceServicer(object):
         With `numbered`, the permit bears a number from 0 to the limit - 1: the smallest that is free. No other caller has the number while it
         is valid, as `Check` says. The number is free again at once when its caller ends the hold: through Release, or by cancelling the stream.
         Otherwise it was lost, and rests for the `quarantine`: after a crash, a deadline, a revocation or a drain, for example. So release the
-        hold before closing its lease. The quarantine begins when the next caller that wants a number finds it lost. It ends by two clocks: the
-        ensemble's and that caller's sidecar's. If all numbers are held or rest, the caller waits.
+        hold before closing its lease. The quarantine begins when a caller that finds no smaller number free finds it lost. It ends by two
+        clocks: the ensemble's and that caller's sidecar's. If all numbers are held or rest, the caller waits, and so do all callers behind it
+        in the queue.
 
         Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 

@@ -112,7 +112,7 @@ export interface Assigned {
   members: number;
   /** Always set. How many items the set has. */
   total: number;
-  /** How many items the plan gives to no member that is there: the members' capacities are too small, or the next plan is not made yet. */
+  /** How many items the plan gives to no member that is there. Either the members' capacities are too small, or the next plan is not made yet. */
   unassigned: number;
 }
 
@@ -158,6 +158,8 @@ export interface View {
   members: Member[];
   /** In the order of the set. */
   items: Item[];
+  /** How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB. */
+  membersOmitted: number;
 }
 
 /** Member is one member of a set. */
@@ -199,19 +201,14 @@ export interface Item {
 export interface Holder {
   /** As given to Acquire; empty if the holder is not Sidekeeper's. */
   owner: string;
-  /** As given to Acquire. The clients here put their member's name under the key `member`. */
-  metadata: { [key: string]: string };
+  /** What the holder's metadata says under the key `member`, where the clients here put their member's name. */
+  member: string;
   /** Always set. For how long it has stood in the lock's queue, by the ensemble's clock. */
   age:
     | Duration
     | undefined;
   /** Always set. The token of its hold. */
   fencingToken: bigint;
-}
-
-export interface Holder_MetadataEntry {
-  key: string;
-  value: string;
 }
 
 /** ListRequest asks for a page of sets. */
@@ -1161,7 +1158,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseView(): View {
-  return { set: "", epoch: 0n, age: undefined, members: [], items: [] };
+  return { set: "", epoch: 0n, age: undefined, members: [], items: [], membersOmitted: 0 };
 }
 
 export const View: MessageFns<View> = {
@@ -1183,6 +1180,9 @@ export const View: MessageFns<View> = {
     }
     for (const v of message.items) {
       Item.encode(v!, writer.uint32(42).fork()).join();
+    }
+    if (message.membersOmitted !== 0) {
+      writer.uint32(48).int32(message.membersOmitted);
     }
     return writer;
   },
@@ -1240,6 +1240,14 @@ export const View: MessageFns<View> = {
             message.items.push(Item.decode(reader, reader.uint32()));
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.membersOmitted = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1262,6 +1270,7 @@ export const View: MessageFns<View> = {
     message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
     message.members = object.members?.map((e) => Member.fromPartial(e)) || [];
     message.items = object.items?.map((e) => Item.fromPartial(e)) || [];
+    message.membersOmitted = object.membersOmitted ?? 0;
     return message;
   },
 };
@@ -1553,7 +1562,7 @@ export const Item: MessageFns<Item> = {
 };
 
 function createBaseHolder(): Holder {
-  return { owner: "", metadata: {}, age: undefined, fencingToken: 0n };
+  return { owner: "", member: "", age: undefined, fencingToken: 0n };
 }
 
 export const Holder: MessageFns<Holder> = {
@@ -1561,9 +1570,9 @@ export const Holder: MessageFns<Holder> = {
     if (message.owner !== "") {
       writer.uint32(10).string(message.owner);
     }
-    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
-      Holder_MetadataEntry.encode({ key: key as any, value }, writer.uint32(18).fork()).join();
-    });
+    if (message.member !== "") {
+      writer.uint32(18).string(message.member);
+    }
     if (message.age !== undefined) {
       Duration.encode(message.age, writer.uint32(26).fork()).join();
     }
@@ -1602,10 +1611,7 @@ export const Holder: MessageFns<Holder> = {
               break;
             }
 
-            const entry2 = Holder_MetadataEntry.decode(reader, reader.uint32());
-            if (entry2.value !== undefined) {
-              message.metadata[entry2.key] = entry2.value;
-            }
+            message.member = reader.string();
             continue;
           }
           case 3: {
@@ -1642,86 +1648,11 @@ export const Holder: MessageFns<Holder> = {
   fromPartial<I extends Exact<DeepPartial<Holder>, I>>(object: I): Holder {
     const message = createBaseHolder();
     message.owner = object.owner ?? "";
-    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
-      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
-        if (value !== undefined) {
-          acc[key] = globalThis.String(value);
-        }
-        return acc;
-      },
-      {},
-    );
+    message.member = object.member ?? "";
     message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
     message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
       ? BigInt(object.fencingToken)
       : 0n;
-    return message;
-  },
-};
-
-function createBaseHolder_MetadataEntry(): Holder_MetadataEntry {
-  return { key: "", value: "" };
-}
-
-export const Holder_MetadataEntry: MessageFns<Holder_MetadataEntry> = {
-  encode(message: Holder_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.key !== "") {
-      writer.uint32(10).string(message.key);
-    }
-    if (message.value !== "") {
-      writer.uint32(18).string(message.value);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Holder_MetadataEntry {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseHolder_MetadataEntry();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.key = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.value = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create<I extends Exact<DeepPartial<Holder_MetadataEntry>, I>>(base?: I): Holder_MetadataEntry {
-    return Holder_MetadataEntry.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Holder_MetadataEntry>, I>>(object: I): Holder_MetadataEntry {
-    const message = createBaseHolder_MetadataEntry();
-    message.key = object.key ?? "";
-    message.value = object.value ?? "";
     return message;
   },
 };
@@ -2065,14 +1996,14 @@ export const DeleteResponse: MessageFns<DeleteResponse> = {
  * AssignmentService says which member of a set takes which item. Items are shards, queues, partitions, tenants: whatever one worker at a time
  * takes care of.
  *
- * The plan is advice. What excludes is the lock: a member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`,
- * with the lease that it has joined with, and works while it holds that. A member that is no longer assigned an item ends the work, and
+ * The plan is advice, and the lock excludes. A member that is assigned the item `7` of the set `orders` takes LockService's lock `orders/7`, with
+ * the lease that it has joined with. It works while it holds that lock. A member that is no longer assigned an item ends the work, and
  * releases the lock. The next one waits in the lock's queue until then. So what the lock promises, an item promises, and fencing tokens,
  * guards, Check, Explain, Break and Claim do for items what they do for locks.
  *
  * The plan gives each member a part in proportion to its capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part
- * if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items, and 10 to 11
- * seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
+ * if that is more. Only what must move moves. A new plan is made 3 to 4 seconds after the last change of the members or the items. It is
+ * made 10 to 11 seconds after the first change at the latest. A member gets its first items when it has been there for 3 seconds. For a member that comes
  * back within a minute that time doubles each time, up to a minute. Until the next plan a member that is gone keeps its items. So one that is
  * back in time moves nothing.
  *
@@ -2100,7 +2031,7 @@ export const AssignmentServiceService = {
   },
   /**
    * Join makes the caller a member of the set and keeps it one for as long as the stream lives. It sends `joined` once. Then it sends
-   * `assigned`, with all items of the member, at once and whenever that has changed. A slow reader skips intermediate ones. It sends
+   * `assigned`, with all items of the member, at once and after each new plan of the set. A slow reader skips intermediate ones. It sends
    * `suspended` and `resumed` as they happen. Cancel the stream to leave, or to stop waiting. Not idempotent.
    *
    * A member of the same name that is still there is waited for: a caller that was restarted joins when its last lease has expired. Limit
@@ -2121,6 +2052,7 @@ export const AssignmentServiceService = {
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
    *   reached.
+   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   join: {
@@ -2222,7 +2154,7 @@ export interface AssignmentServiceServer extends UntypedServiceImplementation {
   define: handleUnaryCall<DefineRequest, DefineResponse>;
   /**
    * Join makes the caller a member of the set and keeps it one for as long as the stream lives. It sends `joined` once. Then it sends
-   * `assigned`, with all items of the member, at once and whenever that has changed. A slow reader skips intermediate ones. It sends
+   * `assigned`, with all items of the member, at once and after each new plan of the set. A slow reader skips intermediate ones. It sends
    * `suspended` and `resumed` as they happen. Cancel the stream to leave, or to stop waiting. Not idempotent.
    *
    * A member of the same name that is still there is waited for: a caller that was restarted joins when its last lease has expired. Limit
@@ -2243,6 +2175,7 @@ export interface AssignmentServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
    *   reached.
+   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   join: handleServerStreamingCall<JoinRequest, JoinResponse>;
