@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -168,6 +169,13 @@ func (o *Open) start(start *leasev1.Start) {
 		})
 		wait = call.wait
 		o.s.Groups.joins <- call
+	case *leasev1.Start_Share:
+		call := &Share{Request: request.Share}
+		call.stream = begun(ctx, o, func(event *assignmentv1.JoinResponse) *leasev1.Event {
+			return &leasev1.Event{RequestId: id, Event: &leasev1.Event_Share{Share: event}}
+		})
+		wait = call.wait
+		o.s.shares <- call
 	}
 	go func() {
 		defer stop()

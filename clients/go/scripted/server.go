@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -52,6 +53,8 @@ type Server struct {
 	Break  func(context.Context, *lockv1.BreakRequest) (*lockv1.BreakResponse, error)
 	Leases func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error)
 
+	SetCapacity func(context.Context, *assignmentv1.SetCapacityRequest) (*assignmentv1.SetCapacityResponse, error)
+
 	// Groups answers for groups and their members.
 	Groups Groups
 
@@ -59,6 +62,7 @@ type Server struct {
 	grpc     *grpc.Server
 	acquires chan *Acquire
 	opens    chan *Open
+	shares   chan *Share
 
 	mu     sync.Mutex
 	holds  map[string]*Acquire
@@ -108,13 +112,14 @@ func newServer(t testing.TB, target string) *Server {
 	t.Helper()
 	s := &Server{
 		Target: target, Health: health.NewServer(), Groups: newGroups(t), t: t,
-		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100),
+		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100), shares: make(chan *Share, 100),
 		holds: map[string]*Acquire{}, leases: map[string]*Open{},
 	}
 	s.CheckHolds, s.CheckLease, s.Release, s.Close = s.holdsAreValid, s.leaseIsValid, s.releaseHold, s.closeLease
 	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.answers().intercept))
 	lockv1.RegisterLockServiceServer(s.grpc, lockServer{s: s})
 	membershipv1.RegisterMembershipServiceServer(s.grpc, groupServer{g: &s.Groups})
+	assignmentv1.RegisterAssignmentServiceServer(s.grpc, assignmentServer{})
 	leasev1.RegisterLeaseServiceServer(s.grpc, leaseServer{s: s})
 	healthv1.RegisterHealthServer(s.grpc, s.Health)
 	return s
@@ -127,22 +132,23 @@ type answers map[string]func(ctx context.Context, request any) (any, error)
 func (s *Server) answers() answers {
 	g := &s.Groups
 	return answers{
-		lockv1.LockService_Check_FullMethodName:              scripted(&s.CheckHolds),
-		lockv1.LockService_Release_FullMethodName:            scripted(&s.Release),
-		lockv1.LockService_Get_FullMethodName:                scripted(&s.Get),
-		lockv1.LockService_List_FullMethodName:               scripted(&s.List),
-		lockv1.LockService_Claim_FullMethodName:              scripted(&s.Claim),
-		lockv1.LockService_Extend_FullMethodName:             scripted(&s.Extend),
-		lockv1.LockService_Revoke_FullMethodName:             scripted(&s.Revoke),
-		lockv1.LockService_Break_FullMethodName:              scripted(&s.Break),
-		leasev1.LeaseService_Check_FullMethodName:            scripted(&s.CheckLease),
-		leasev1.LeaseService_Close_FullMethodName:            scripted(&s.Close),
-		leasev1.LeaseService_List_FullMethodName:             scripted(&s.Leases),
-		membershipv1.MembershipService_Update_FullMethodName: scripted(&g.Update),
-		membershipv1.MembershipService_Get_FullMethodName:    scripted(&g.Get),
-		membershipv1.MembershipService_List_FullMethodName:   scripted(&g.List),
-		membershipv1.MembershipService_Create_FullMethodName: scripted(&g.Create),
-		membershipv1.MembershipService_Delete_FullMethodName: scripted(&g.Delete),
+		lockv1.LockService_Check_FullMethodName:                   scripted(&s.CheckHolds),
+		lockv1.LockService_Release_FullMethodName:                 scripted(&s.Release),
+		lockv1.LockService_Get_FullMethodName:                     scripted(&s.Get),
+		lockv1.LockService_List_FullMethodName:                    scripted(&s.List),
+		lockv1.LockService_Claim_FullMethodName:                   scripted(&s.Claim),
+		lockv1.LockService_Extend_FullMethodName:                  scripted(&s.Extend),
+		lockv1.LockService_Revoke_FullMethodName:                  scripted(&s.Revoke),
+		lockv1.LockService_Break_FullMethodName:                   scripted(&s.Break),
+		leasev1.LeaseService_Check_FullMethodName:                 scripted(&s.CheckLease),
+		leasev1.LeaseService_Close_FullMethodName:                 scripted(&s.Close),
+		leasev1.LeaseService_List_FullMethodName:                  scripted(&s.Leases),
+		assignmentv1.AssignmentService_SetCapacity_FullMethodName: scripted(&s.SetCapacity),
+		membershipv1.MembershipService_Update_FullMethodName:      scripted(&g.Update),
+		membershipv1.MembershipService_Get_FullMethodName:         scripted(&g.Get),
+		membershipv1.MembershipService_List_FullMethodName:        scripted(&g.List),
+		membershipv1.MembershipService_Create_FullMethodName:      scripted(&g.Create),
+		membershipv1.MembershipService_Delete_FullMethodName:      scripted(&g.Delete),
 	}
 }
 

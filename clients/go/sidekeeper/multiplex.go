@@ -19,18 +19,18 @@ type multiplex struct {
 	streaming context.Context //nolint:containedctx // of the stream, and of those that come after it
 	stream    leasev1.LeaseService_MultiplexClient
 	hangUp    func()        // ends the stream, and returns when nothing is sent over it any more
-	resumable bool          // by a stream that comes after this one, when the sidecar was started again
 	news      chan struct{} // that there is something to send
 	done      chan struct{} // closed when the stream is not read any more
 
-	mu       sync.Mutex
-	broken   bool   // until another stream has resumed the lease
-	last     uint64 // id given to a request or a check
-	unsent   []*leasev1.MultiplexRequest
-	closing  bool // nothing is sent any more when all that is unsent was
-	requests map[uint64]*request
-	pending  map[uint64]bool // requests that have ended and whose holder has not acknowledged that
-	checks   map[uint64]chan time.Duration
+	mu        sync.Mutex
+	resumable bool   // by a stream that comes after this one, when the sidecar was started again
+	broken    bool   // until another stream has resumed the lease
+	last      uint64 // id given to a request or a check
+	unsent    []*leasev1.MultiplexRequest
+	closing   bool // nothing is sent any more when all that is unsent was
+	requests  map[uint64]*request
+	pending   map[uint64]bool // requests that have ended and whose holder has not acknowledged that
+	checks    map[uint64]chan time.Duration
 }
 
 // open opens the stream. Its messages are sent by a goroutine of its own: a frozen sidecar takes none.
@@ -125,7 +125,7 @@ func (m *multiplex) receive() error {
 	}
 	switch response := message.GetResponse().(type) {
 	case *leasev1.MultiplexResponse_Opened:
-		m.resumable = response.Opened.GetResumable() && m.lease.client.resumes
+		m.noteResumable(response.Opened.GetResumable() && m.lease.client.resumes)
 		m.lease.opened(response.Opened)
 	case *leasev1.MultiplexResponse_Suspended:
 		m.lease.suspend(nil, nil)

@@ -14,6 +14,19 @@ import (
 // resumePause is what passes between two attempts to come back to a lease. The sidecar is on this machine, and may be there at any moment.
 const resumePause = 50 * time.Millisecond
 
+func (m *multiplex) noteResumable(resumable bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.resumable = resumable
+}
+
+// isResumable says whether a later process of the sidecar may get the lease.
+func (m *multiplex) isResumable() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.resumable
+}
+
 // mayResume says whether the stream has broken without a word, as it does when the sidecar's process ends, of a lease that outlives it. It does
 // not while something is to be acknowledged: who comes back claims nothing that has ended, and its place would go at once. Of a lease that
 // nobody comes back to, it goes when nobody can be counting on it.

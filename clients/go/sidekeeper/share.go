@@ -81,8 +81,9 @@ func (i *Item) Name() string { return i.name }
 // A handler that returns while the member has its item begins again after a pause. The pause is a second, and doubles each time up to a minute.
 // After a run of a minute it is a second again.
 //
-// When the membership or its lease is lost, Share stops all handlers, waits for them and joins anew, after the same pauses. Exception: with a
-// lease that was given, it returns the error. It also returns ErrAssignmentNotFound, ErrInvalidField, and that the caller is denied.
+// When the membership or its lease is lost, or the sidecar stops (ErrSidecarStopping), Share stops all handlers, waits for them and joins anew,
+// after the same pauses. Exception: with a lease that was given, it returns the error. It also returns ErrAssignmentNotFound, ErrInvalidField,
+// and that the caller is denied.
 func (c *Client) Share(
 	ctx context.Context, set string, handler func(ctx context.Context, item *Item) error, options ShareOptions,
 ) error {
@@ -136,7 +137,8 @@ type sharing struct {
 
 	lease   *Lease
 	member  *shareMember
-	lasted  time.Duration // the membership
+	stop    context.CancelCauseFunc // ends the membership
+	lasted  time.Duration           // the membership
 	workers map[string]*worker
 	running sync.WaitGroup
 }
@@ -156,6 +158,7 @@ func (s *sharing) share(ctx context.Context) (err error) {
 	defer func() { err = withRelease(ctx, err, s.member.Release) }()
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	s.stop = stop
 	unlink := s.member.onEnd(func() { stop(context.Cause(s.member.Context())) })
 	defer unlink()
 	began := time.Now()
@@ -195,7 +198,10 @@ func (s *sharing) follow(ctx, working context.Context) error {
 			stopping, late, draining = nil, time.After(timeout), true
 		case <-late:
 			return context.Cause(ctx)
-		case <-s.member.Done():
+		case <-working.Done():
+			if s.member.Context().Err() == nil {
+				return fmt.Errorf("%s: %w", s.member.what, context.Cause(working))
+			}
 			return cmp.Or(s.member.Err(), error(ended(ErrLeaseClosed.Error(), "the sidecar has ended the membership without a reason")))
 		}
 		if draining && len(s.member.now().Items) == 0 {

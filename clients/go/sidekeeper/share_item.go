@@ -6,6 +6,8 @@ import (
 	"errors"
 	"maps"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // A worker runs the handler for an item.
@@ -75,9 +77,14 @@ func (s *sharing) run(ctx context.Context, name string) (lasted time.Duration, e
 		about = map[string]string{}
 	}
 	about["member"] = s.options.Member
-	lock, err := s.client.Acquire(ctx, s.set+"/"+name, LockOptions{
+	lock, err := s.acquire(ctx, s.set+"/"+name, LockOptions{
 		Lease: s.lease, Owner: s.options.Owner, Metadata: about, AcknowledgeOnRelease: true,
-		OnRevocation: func(Revocation) { cancel(ErrAskedToRelease) },
+		OnRevocation: func(asked Revocation) {
+			if asked.RequestedBy == sidecarItself {
+				s.stop(errStopping)
+			}
+			cancel(ErrAskedToRelease)
+		},
 	})
 	if err != nil {
 		if ctx.Err() != nil || isOfLease(err) {
@@ -98,6 +105,26 @@ func (s *sharing) run(ctx context.Context, name string) (lasted time.Duration, e
 	unlink := lock.onEnd(func() { cancel(context.Cause(lock.Context())) })
 	defer unlink()
 	return 0, s.handler(lock.Guard(held), &Item{lock, s.set, name})
+}
+
+// sidecarItself is who asks for a lock because the sidecar stops, and no later one gets the lock's lease.
+const sidecarItself = "sidekeeper"
+
+var errStopping = &Error{Code: codes.Unavailable, Reason: ErrSidecarStopping.Error(), Message: "the sidecar is stopping"}
+
+// acquire is Acquire, which ends the membership if the sidecar stops. If a later sidecar may get the lease, it waits for that one first.
+func (s *sharing) acquire(ctx context.Context, name string, options LockOptions) (lock *Lock, err error) {
+	err = s.client.throughAbsence(ctx, lockWord+name, nil, s.lease, func(*time.Duration) (heard bool, err error) {
+		lock, err = s.client.acquire(ctx, name, options)
+		if errors.Is(err, ErrSidecarStopping) && !s.lease.multiplex.isResumable() {
+			s.stop(errStopping) // and with it ctx, so that this attempt is the last one
+		}
+		return lock.heard.Load(), err
+	})
+	if errors.Is(err, ErrSidecarStopping) && s.lease.Err() == nil {
+		s.stop(errStopping)
+	}
+	return lock, err
 }
 
 // isOfLease says whether the membership ends with the same error, or has.
