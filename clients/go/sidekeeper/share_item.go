@@ -87,7 +87,7 @@ func (s *sharing) run(ctx context.Context, name string) (lasted time.Duration, e
 		},
 	})
 	if err != nil {
-		if ctx.Err() != nil || isOfLease(err) {
+		if ctx.Err() != nil || s.isOfLease(err) {
 			err = nil
 		}
 		return 0, err
@@ -97,7 +97,7 @@ func (s *sharing) run(ctx context.Context, name string) (lasted time.Duration, e
 		if isStopped := held.Err() != nil; isStopped && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(held))) {
 			err = nil
 		}
-		if released := withRelease(ctx, nil, lock.Release); !isOfLease(released) {
+		if released := withRelease(ctx, nil, lock.Release); !s.isOfLease(released) {
 			err = cmp.Or(err, released)
 		}
 		lasted = time.Since(began)
@@ -128,6 +128,7 @@ func (s *sharing) acquire(ctx context.Context, name string, options LockOptions)
 }
 
 // isOfLease says whether the membership ends with the same error, or has.
-func isOfLease(err error) bool {
-	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseClosed) || errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrSidecarStopping)
+func (s *sharing) isOfLease(err error) bool {
+	return errors.Is(err, s.lease.why()) ||
+		errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseClosed) || errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrSidecarStopping)
 }

@@ -113,3 +113,42 @@ func TestShareWaitsForTheSidecarThatGetsItsLease(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestShareTellsThatTheLockOfAnItemIsLost(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	one := share(t, client, sidekeeper.ShareOptions{})
+	server.NextOpen().Accept(leaseID)
+	_, lock := one.admit(t, server)
+	lock.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+	if why := receive(t, one.stopped); !errors.Is(why, sidekeeper.ErrLockBroken) {
+		t.Error(why)
+	}
+	told := receive(t, one.told)
+	want(t, told.err, "lock orders/a lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLost)
+	if told.item != "a" {
+		t.Errorf("told of item %q", told.item)
+	}
+	one.stop(nil)
+	receive(t, one.result)
+	if len(one.told) > 0 {
+		t.Error(receive(t, one.told))
+	}
+}
+
+func TestShareTellsOnceThatItsLeaseIsLost(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	one := share(t, client, sidekeeper.ShareOptions{})
+	server.NextOpen().Accept(leaseID)
+	one.admit(t, server)
+	server.Stop()
+	if told := receive(t, one.told); told.item != "" || !errors.Is(told.err, sidekeeper.ErrLost) {
+		t.Errorf("told of item %q: %v", told.item, told.err)
+	}
+	one.stop(nil)
+	receive(t, one.result)
+	if len(one.told) > 0 {
+		t.Error(receive(t, one.told))
+	}
+}
