@@ -182,8 +182,8 @@ func withRelease(ctx context.Context, err error, release func(context.Context) e
 
 // follow has the handlers run that the plan wants, until ctx ends and the items have moved if they are to, or the membership has ended.
 func (s *sharing) follow(ctx, working context.Context) error {
-	stopping, draining := ctx.Done(), false
-	var late <-chan time.Time
+	stopping := ctx.Done()
+	var drained <-chan error
 	for {
 		select {
 		case <-s.member.news:
@@ -191,12 +191,16 @@ func (s *sharing) follow(ctx, working context.Context) error {
 			s.become(working, assigned.Items)
 			call(s.options.OnAssigned, assigned)
 		case <-stopping:
-			timeout := cmp.Or(s.options.DrainTimeout, DefaultDrainTimeout)
-			if !s.options.Drain || s.drain(ctx, timeout) != nil {
+			if !s.options.Drain {
 				return context.Cause(ctx)
 			}
-			stopping, late, draining = nil, time.After(timeout), true
-		case <-late:
+			draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.options.DrainTimeout, DefaultDrainTimeout))
+			defer cancel() //nolint:gocritic // it begins once
+			stopping, drained = nil, s.drain(draining)
+		case err := <-drained:
+			if err != nil {
+				s.tell("", err)
+			}
 			return context.Cause(ctx)
 		case <-working.Done():
 			if s.member.Context().Err() == nil {
@@ -204,19 +208,25 @@ func (s *sharing) follow(ctx, working context.Context) error {
 			}
 			return cmp.Or(s.member.Err(), error(ended(ErrLeaseClosed.Error(), "the sidecar has ended the membership without a reason")))
 		}
-		if draining && len(s.member.now().Items) == 0 {
+		if drained != nil && len(s.member.now().Items) == 0 {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// drain has the next plan give the member nothing.
-func (s *sharing) drain(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	request := &assignmentv1.SetCapacityRequest{Set: s.set, Member: s.options.Member}
-	_, err := assignmentv1.NewAssignmentServiceClient(s.client.connection).SetCapacity(ctx, request)
-	return err
+// drain has the next plan give the member nothing. The channel gets nil when ctx ends, which is the time that the items have to move, or at once
+// why they will not.
+func (s *sharing) drain(ctx context.Context) <-chan error {
+	over := make(chan error, 1)
+	s.running.Go(func() {
+		request := &assignmentv1.SetCapacityRequest{Set: s.set, Member: s.options.Member}
+		_, err := assignmentv1.NewAssignmentServiceClient(s.client.connection).SetCapacity(ctx, request)
+		if err == nil {
+			<-ctx.Done()
+		}
+		over <- fromStatus(err)
+	})
+	return over
 }
 
 func (s *sharing) tell(item string, err error) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 )
 
@@ -150,5 +152,88 @@ func TestShareTellsOnceThatItsLeaseIsLost(t *testing.T) {
 	receive(t, one.result)
 	if len(one.told) > 0 {
 		t.Error(receive(t, one.told))
+	}
+}
+
+var frozenCapacity = scripted.Frozen[assignmentv1.SetCapacityRequest, assignmentv1.SetCapacityResponse]
+
+// A sidecar that never answers SetCapacity holds up neither the plan nor the end of the membership.
+func TestADrainGoesOnBesideItsCall(t *testing.T) {
+	for name, goOn := range map[string]func(*scripted.Share){
+		"the items move": func(joined *scripted.Share) { joined.Assign(2) },
+		"the membership ends": func(joined *scripted.Share) {
+			joined.End(scripted.Status(codes.Aborted, "MEMBER_REMOVED", "by an operator"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, asked := scripted.Start(t), make(chan *assignmentv1.SetCapacityRequest, 10)
+			server.SetCapacity = func(ctx context.Context, request *assignmentv1.SetCapacityRequest) (*assignmentv1.SetCapacityResponse, error) {
+				asked <- request
+				return frozenCapacity(ctx, request)
+			}
+			client, _ := dial(t, server)
+			one := share(t, client, sidekeeper.ShareOptions{Drain: true, DrainTimeout: time.Hour})
+			server.NextOpen().Accept(leaseID)
+			joined, _ := one.admit(t, server)
+			over := errors.New("it is over")
+			one.stop(over)
+			if request := receive(t, asked); request.GetSet() != "orders" || request.GetMember() != "one" || request.GetCapacity() != 0 {
+				t.Errorf("asked for %v", request)
+			}
+			goOn(joined)
+			if err := receive(t, one.result); !errors.Is(err, over) && !errors.Is(err, sidekeeper.ErrMemberRemoved) {
+				t.Error(err)
+			}
+			if len(one.told) > 0 {
+				t.Error(receive(t, one.told))
+			}
+		})
+	}
+}
+
+func TestADrainThatFailsIsTold(t *testing.T) {
+	refuse := func(context.Context, *assignmentv1.SetCapacityRequest) (*assignmentv1.SetCapacityResponse, error) {
+		return nil, scripted.Status(codes.PermissionDenied, "POLICY_DENIED", "no rule allows it")
+	}
+	for name, test := range map[string]struct {
+		answer  func(context.Context, *assignmentv1.SetCapacityRequest) (*assignmentv1.SetCapacityResponse, error)
+		timeout time.Duration
+		want    error
+	}{
+		"it is refused":        {refuse, time.Hour, sidekeeper.ErrPolicyDenied},
+		"it is never answered": {frozenCapacity, time.Millisecond, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := scripted.Start(t)
+			server.SetCapacity = test.answer
+			client, _ := dial(t, server)
+			one := share(t, client, sidekeeper.ShareOptions{Drain: true, DrainTimeout: test.timeout})
+			server.NextOpen().Accept(leaseID)
+			one.admit(t, server)
+			over := errors.New("it is over")
+			one.stop(over)
+			if told := receive(t, one.told); told.item != "" || !errors.Is(told.err, test.want) {
+				t.Errorf("told of item %q: %v", told.item, told.err)
+			}
+			if err := receive(t, one.result); !errors.Is(err, over) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestADrainEndsWhenItsTimeIsOver(t *testing.T) {
+	server := scripted.Start(t)
+	server.SetCapacity = func(context.Context, *assignmentv1.SetCapacityRequest) (*assignmentv1.SetCapacityResponse, error) {
+		return &assignmentv1.SetCapacityResponse{}, nil
+	}
+	client, _ := dial(t, server)
+	one := share(t, client, sidekeeper.ShareOptions{Drain: true, DrainTimeout: time.Second})
+	server.NextOpen().Accept(leaseID)
+	one.admit(t, server)
+	over := errors.New("it is over")
+	one.stop(over)
+	if err := receive(t, one.result); !errors.Is(err, over) || len(one.told) > 0 {
+		t.Error(err, len(one.told))
 	}
 }
