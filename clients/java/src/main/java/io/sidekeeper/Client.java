@@ -73,6 +73,9 @@ public final class Client implements AutoCloseable {
   private final Kind<WorkRequest, WorkResponse> ticks;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
+  private final Kind<
+          io.sidekeeper.assignment.v1.JoinRequest, io.sidekeeper.assignment.v1.JoinResponse>
+      shares;
   private final Kind<CampaignRequest, CampaignResponse> candidacies;
   private final Kind<
           io.sidekeeper.semaphore.v1.AcquireRequest, io.sidekeeper.semaphore.v1.AcquireResponse>
@@ -110,6 +113,7 @@ public final class Client implements AutoCloseable {
     ticks = holds.ticks();
     leases = Lease.kind(core);
     members = Membership.kind(core);
+    shares = ShareMember.kind(core);
     permits = Permits.kind(core);
     entries = BarrierEntry.kind(core);
     candidacies = Leadership.kind(core);
@@ -575,6 +579,28 @@ public final class Client implements AutoCloseable {
    */
   public CompletableFuture<Tick> workAsync(String name, WorkOptions options) {
     return core.workers.hand(Tick.begin(ticks, leases, name, options), Tick::giveUp);
+  }
+
+  /**
+   * Works on the caller's part of the items of a set until what it returns is closed. The members
+   * of the set divide the items among themselves.
+   *
+   * <p>For each item of the caller, the handler runs on a thread of its own while the item's lock
+   * is held; what it writes there with this client is guarded by the lock. The thread is
+   * interrupted when the item moves to another member, when the lock is lost or its release is
+   * asked for, and when the share is closed. The lock is released when the handler has ended,
+   * however long that takes. A handler that ends earlier is run again after 1 second, then 2, up to
+   * a minute. When the membership is lost, and the lease is not given, the caller joins again after
+   * such a pause.
+   *
+   * @param set its name
+   * @param options how to share
+   * @param handler works on an item
+   * @return the share, which begins by itself; close it, or wait for its end with {@link
+   *     Share#await}, which also tells what the sidecar refuses
+   */
+  public Share share(String set, ShareOptions options, ItemHandler handler) {
+    return Share.begin(this, shares, set, options, handler);
   }
 
   /**

@@ -396,6 +396,9 @@ final class Multiplex {
       } else if (event.getJoin().hasJoined()) {
         token = event.getJoin().getJoined().getIncarnation();
         granted = true;
+      } else if (event.getShare().hasJoined()) {
+        token = event.getShare().getJoined().getIncarnation();
+        granted = true;
       }
       heard.accept(read.apply(message));
     }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.PrimitiveIterator;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 
 /** What scenarios do. */
 final class Deeds {
@@ -140,6 +142,12 @@ final class Deeds {
       case "put schedule" -> stage.sidecar.schedules.put(step.text("schedule"));
       case "run schedule" -> stage.sidecar.schedules.run(step.text("schedule"), step.text("run"));
       case "work" -> work(step);
+      case "define set" -> {
+        String[] items = new String[step.whole("count")];
+        Arrays.setAll(items, String::valueOf);
+        stage.sidecar.sets.define(step.text("set"), items);
+      }
+      case "share" -> share(step);
       default -> playClaims(step);
     }
   }
@@ -459,6 +467,38 @@ final class Deeds {
           }
         });
     stage.until(step, () -> job.times > 0);
+  }
+
+  private void share(Step step) throws Exception {
+    CountDownLatch never = new CountDownLatch(1);
+    ItemHandler handler =
+        item -> {
+          String lock = item.lock().name();
+          if (stage.worksOn.putIfAbsent(lock, step.text("as")) != null) {
+            stage.workedOnTwice.add(lock);
+          }
+          try {
+            never.await();
+          } finally {
+            stage.worksOn.remove(lock);
+          }
+        };
+    ShareOptions options = new ShareOptions().member(step.text("member"));
+    Client client = stage.client(step);
+    if (step.has("error")) {
+      give(step, () -> client.share(step.text("set"), options, handler).await());
+      return;
+    }
+    Stage.Job job = new Stage.Job();
+    stage.background(
+        step,
+        job,
+        () -> {
+          try (Share share = client.share(step.text("set"), options, handler)) {
+            job.finish.await();
+            return share;
+          }
+        });
   }
 
   private void finish(Step step) {

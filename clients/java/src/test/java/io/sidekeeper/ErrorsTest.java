@@ -13,10 +13,13 @@ import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.errors.AlreadyDoneException;
+import io.sidekeeper.errors.AssignmentInUseException;
+import io.sidekeeper.errors.AssignmentNotFoundException;
 import io.sidekeeper.errors.ClocksDisagreeException;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.GuardLostException;
+import io.sidekeeper.errors.ItemsAssignedException;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.MemberExistsException;
@@ -80,9 +83,12 @@ class ErrorsTest {
   @ValueSource(
       classes = {
         AlreadyDoneException.class,
+        AssignmentInUseException.class,
+        AssignmentNotFoundException.class,
         ClocksDisagreeException.class,
         EnsembleUnreachableException.class,
         GuardLostException.class,
+        ItemsAssignedException.class,
         KeyNotFoundException.class,
         LockHeldException.class,
         MemberExistsException.class,

@@ -108,6 +108,14 @@ final class Expectations {
       }
       case "history" ->
           assertEquals(step.get("are"), stage.sidecar.schedules.history(step.text("schedule")));
+      case "works on" -> {
+        stage.until(
+            step,
+            () ->
+                stage.worksOn.values().stream().filter(step.text("of")::equals).count()
+                    == step.whole("number"));
+        assertEquals(List.of(), stage.workedOnTwice, step::toString);
+      }
       case "same token" -> {
         long token = stage.thing(step, LockClaim.class).fencingToken();
         assertEquals(((LockClaim) stage.things.get(step.text("than"))).fencingToken(), token);

@@ -110,7 +110,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(14, shownIn("clients/java/README.md").size());
+    assertEquals(15, shownIn("clients/java/README.md").size());
   }
 
   @Test

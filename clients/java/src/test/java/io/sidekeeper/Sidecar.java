@@ -43,6 +43,8 @@ final class Sidecar implements AutoCloseable {
 
   final Schedules schedules;
 
+  final Sets sets;
+
   /** Where the sidecar makes certificates: ca.pem, client.pem, client-key.pem. */
   final Path certificates;
 
@@ -68,6 +70,7 @@ final class Sidecar implements AutoCloseable {
     certificates = directory.resolve("certificates");
     address = "unix://" + directory.resolve("s.sock");
     schedules = new Schedules(address);
+    sets = new Sets(address);
     command.addAll(List.of(program(), "dev", "--listen", "127.0.0.1:0", "--listen", address));
     command.addAll(
         List.of("--tls-folder", certificates.toString(), "--session-timeout", leases + "s"));

@@ -73,6 +73,11 @@ class Stage implements AutoCloseable {
   final Sidecar sidecar;
   final Map<String, Object> things = new HashMap<>();
   final Map<String, Revocation> revocations = new java.util.concurrent.ConcurrentHashMap<>();
+
+  /** Which share works on each item, and the items that two have worked on. */
+  final Map<String, String> worksOn = new java.util.concurrent.ConcurrentHashMap<>();
+
+  final List<String> workedOnTwice = new java.util.concurrent.CopyOnWriteArrayList<>();
   private final Map<String, Client> clients = new HashMap<>();
   private final List<Job> jobs = new ArrayList<>();
 

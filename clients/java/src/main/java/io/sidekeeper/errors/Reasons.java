@@ -30,7 +30,10 @@ final class Reasons {
           entry("SUPERSEDED", SupersededException::new),
           entry("TOO_MANY_KEYS", TooManyKeysException::new),
           entry("SCHEDULE_NOT_FOUND", ScheduleNotFoundException::new),
-          entry("CLOCKS_DISAGREE", ClocksDisagreeException::new));
+          entry("CLOCKS_DISAGREE", ClocksDisagreeException::new),
+          entry("ASSIGNMENT_NOT_FOUND", AssignmentNotFoundException::new),
+          entry("ITEMS_ASSIGNED", ItemsAssignedException::new),
+          entry("ASSIGNMENT_IN_USE", AssignmentInUseException::new));
 
   private Reasons() {}
 
