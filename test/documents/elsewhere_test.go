@@ -37,6 +37,7 @@ var elsewhere = []exception{
 	of(`kubectl (exec|port-forward) `, "nobody, since it takes a cluster"),
 	of(`(python (issue|service|sell|worker)\.py|node service\.js|fg|curl 'localhost:8080)`, "the clients' tests of their examples"),
 	of(`grpcurl .*"(invoices|apples)".*/ExpireLease`, "the clients' tests of their examples"),
+	of(`go run \./examples/pool `, "TestPoolsShareQueuesUnderNodeIDsOfTheirOwn"),
 	of(`go run \./examples/snowflake `, "TestTheProgramMakesIDsUnderANumberAndStopsWhenItIsLost"),
 	of(`(mvn compile .*:copy-dependencies$|echo 0 >|java -cp .* Count |python count\.py )`, "examples/onelock/check, by `make one-lock`"),
 	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
