@@ -50,7 +50,7 @@ func work(ctx context.Context, client *sidekeeper.Client, set, semaphore string,
 	if err != nil {
 		return err
 	}
-	defer lease.Close(context.WithoutCancel(ctx)) //nolint:errcheck // if that fails the client's end closes it
+	defer lease.Close(context.WithoutCancel(ctx)) // if that fails the client's end closes it
 	options := sidekeeper.PermitsOptions{Lease: lease, Numbered: true}
 	return client.WithPermits(ctx, semaphore, options, func(ctx context.Context, node *sidekeeper.Permits) error {
 		member := fmt.Sprintf("node-%d", node.Number())
