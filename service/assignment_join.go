@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -50,7 +51,8 @@ type shareRequest struct {
 
 	set      recipes.Assignment
 	capacity int
-	follow   context.CancelFunc
+	follow   context.CancelFunc // ends the hearing
+	hearing  sync.WaitGroup
 }
 
 func (s *assignmentService) Join(
@@ -75,6 +77,7 @@ func (s *assignmentService) join(request *assignmentv1.JoinRequest, on line[*ass
 		of.follow()
 		leave(why)
 	}
+	recipe.gone = of.hearing.Wait
 	of.held = newHeld(s.services, on, recipe)
 	return of.held, nil
 }
@@ -116,7 +119,8 @@ func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, n
 	first.act = func() error {
 		var following context.Context
 		following, s.follow = context.WithCancel(s.over.ctx)
-		go s.hear(following, s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity}))
+		plans := s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity})
+		s.hearing.Go(func() { s.hear(following, plans) })
 		return nil
 	}
 	return announcement, first
