@@ -105,9 +105,13 @@ type AssignmentView struct {
 	hidden  []*SetMember        // the omitted members, of which only the names are known
 }
 
-// CapacityIn is what a member's metadata say of its capacity. A member that says nothing there takes what it gets.
-func CapacityIn(metadata map[string]string) int {
-	capacity, err := strconv.Atoi(metadata[capacityKey])
+// capacityOf is how many items a member takes, as its metadata say. A member that says nothing there takes what it gets. Another program's
+// takes nothing, for it does not hear of a plan.
+func capacityOf(member Member) int {
+	if member.Foreign {
+		return 0
+	}
+	capacity, err := strconv.Atoi(member.Metadata[capacityKey])
 	if err != nil || capacity < 0 || capacity > MaxSetItems {
 		return MaxSetItems
 	}
@@ -147,7 +151,7 @@ func (a Assignment) Watch(ctx context.Context, tree Tree) (view AssignmentView, 
 	}
 	view.takePlan(plan)
 	for _, member := range group.Members {
-		view.Members = append(view.Members, &SetMember{Member: member, Capacity: CapacityIn(member.Metadata)})
+		view.Members = append(view.Members, &SetMember{Member: member, Capacity: capacityOf(member)})
 	}
 	for _, name := range group.Omitted {
 		view.hidden = append(view.hidden, &SetMember{Member: Member{Name: name}, Capacity: MaxSetItems})

@@ -59,7 +59,7 @@ func (g *gallery) run(dice *rand.Rand) {
 		callers.Go(func() { g.claim(fmt.Sprint("claim-", i), reader, rand.New(rand.NewPCG(seed, 1))) })
 		callers.Go(func() { g.acquire(fmt.Sprint("lock-", i), rand.New(rand.NewPCG(seed, 2))) })
 	}
-	g.disturb(rand.New(rand.NewPCG(dice.Uint64(), 3)))
+	disturb(rand.New(rand.NewPCG(dice.Uint64(), 3)), 300*time.Millisecond, g.readers...)
 	callers.Wait()
 	for _, reader := range g.readers {
 		reader.Before(nil)
@@ -186,36 +186,5 @@ func (g *gallery) sweep(ctx context.Context, reader *standin.Reader) {
 			g.Error(err)
 		}
 		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// disturb loses writes and replies, has writes wait on their way, and has readers lag.
-func (g *gallery) disturb(dice *rand.Rand) {
-	var mu sync.Mutex
-	throw := func(sides int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return dice.IntN(sides)
-	}
-	for _, reader := range g.readers {
-		reader.Before(func(of standin.Operation) error {
-			switch {
-			case of.Name == "Commit" && throw(5) == 0:
-				time.Sleep(300 * time.Millisecond)
-			case of.Name == "Commit" && throw(8) == 0:
-				return recipes.ErrOutcomeUnknown
-			case throw(20) == 0:
-				reader.Lag()
-			case throw(5) == 0:
-				reader.KeepUp()
-			}
-			return nil
-		})
-		reader.After(func(of standin.Operation) error {
-			if of.Name == "Commit" && throw(6) == 0 {
-				return recipes.ErrOutcomeUnknown
-			}
-			return nil
-		})
 	}
 }

@@ -55,7 +55,7 @@ func (p *pool) run(dice *rand.Rand) {
 		callers.Go(func() { p.call(reader, rand.New(rand.NewPCG(seed, 1))) })
 	}
 	over := make(chan struct{})
-	p.disturb(rand.New(rand.NewPCG(dice.Uint64(), 2)))
+	disturb(rand.New(rand.NewPCG(dice.Uint64(), 2)), 3*time.Second, p.readers...)
 	go p.removePlaces(rand.New(rand.NewPCG(dice.Uint64(), 3)), over)
 	callers.Wait()
 	close(over)
@@ -193,35 +193,6 @@ func (p *pool) removePlaces(dice *rand.Rand, over <-chan struct{}) {
 		if names := p.Names(calls.Path + "/locks"); len(names) > 0 {
 			_ = p.Delete(calls.Path + "/locks/" + names[dice.IntN(len(names))])
 		}
-	}
-}
-
-// disturb has writes wait on their way, loses replies, and has readers lag.
-func (p *pool) disturb(dice *rand.Rand) {
-	var mu sync.Mutex
-	throw := func(sides int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return dice.IntN(sides)
-	}
-	for _, reader := range p.readers {
-		reader.Before(func(of standin.Operation) error {
-			switch {
-			case of.Name == "Commit" && throw(4) == 0:
-				time.Sleep(time.Duration(throw(3000)) * time.Millisecond)
-			case throw(20) == 0:
-				reader.Lag()
-			case throw(5) == 0:
-				reader.KeepUp()
-			}
-			return nil
-		})
-		reader.After(func(of standin.Operation) error {
-			if of.Name == "Commit" && throw(6) == 0 {
-				return recipes.ErrOutcomeUnknown
-			}
-			return nil
-		})
 	}
 }
 
