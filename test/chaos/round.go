@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -130,13 +132,23 @@ func (r *round) settings() history.Settings {
 		Seed: r.plan.seed, Profile: r.plan.profile.name, SessionTimeout: r.plan.timeout, Workload: strings.Join(r.plan.workloads, "+"),
 		LockRoot: lockRoot, SequenceRoot: sequenceRoot, GroupRoot: groupRoot, ConfigRoot: configRoot,
 		QueueRoot: queueRoot, BarrierRoot: barrierRoot, ScheduleRoot: scheduleRoot,
-		Patience: r.plan.timeout + patience, Spares: r.plan.steady(), Damages: r.plan.stops(),
+		Patience: r.plan.timeout + patience(), Spares: r.plan.steady(), Damages: r.plan.stops(),
 	}
 }
 
-// patience is how long something may take that nothing stands in the way of, beside what has to run out: the machine has
-// two processors, and not for us alone.
-const patience = 5 * time.Second
+// patience is how long something may take that nothing stands in the way of, beside what has to run out: 5 seconds, and more by the factor by
+// which the machine has more to do than our rounds have it do, 4 programs that run for each processor.
+func patience() time.Duration {
+	var load float64 // of the last minute; 0 where no kernel tells
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &load)
+	}
+	if err != nil {
+		load = 0
+	}
+	return time.Duration(max(1, load/float64(4*runtime.NumCPU())) * float64(5*time.Second))
+}
 
 // prefix is what the names of the round begin with, in this ensemble's life.
 func (r *round) prefix() string { return strings.ReplaceAll(filepath.Base(r.folder), "/", "-") }

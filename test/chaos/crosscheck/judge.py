@@ -137,6 +137,7 @@ class Judge:
         walls = sorted(event["wall"] - event["at"] for event in noted["clocks"])
         offset, self.error = walls[len(walls) // 2], walls[-1] - walls[0] + 1_000_000
         self.settings, self.quiet = noted["began"][0]["settings"], noted["quiet"][0]["at"]
+        self.recovered = all(event["outcome"] == "ok" for event in noted["tombstone"])
         self.killed = {event["target"]: event for event in noted["killed"]}
         self.exempted = {(event["lock"], event["token"]): event["at"] for event in reversed(noted["exempted"])}  # the first time
         self.slept = [(event["target"], event.get("from", event["at"]), event["at"]) for event in noted["slept"]]
@@ -164,13 +165,14 @@ class Judge:
     def broken(self, promise, subject, text):
         self.violations.append({"promise": promise, "text": f"{subject} {text}"})
 
-    def late(self, when, since, op):
-        """Whether something was too late, though no fault of the caller, of its sidecar or of a server stood in its way."""
-        due = since + self.settings["patience"]
+    def late(self, when, since, op, beside=0):
+        """Whether something was too late, though no fault of the caller, of its sidecar or of a server stood in its way, nor a slow machine."""
+        patience = self.settings["patience"] + beside
+        due = since + patience
         for _, target, begin, end in self.faults:
             if begin <= due and (target in ("", op.client, op.sidecar) or target.startswith("server/")):
-                due = max(due, end + self.settings["patience"])
-        return min(when, self.quiet) > due
+                due = max(due, end + patience)
+        return self.recovered and min(when, self.quiet) > due
 
     def path(self, root, *names):
         return "/".join([self.settings[root], *(urllib.parse.quote(name, safe="") for name in names)])
@@ -237,7 +239,7 @@ class Judge:
             self.broken("2", who, f"was sure for {(op.belief[1] - place.until) / 1e6:.3f} ms after its place was gone")
         if self.late(min(op.granted, op.over), place.turn, op):
             self.broken("5", who, "was not granted though nobody was before it")
-        if self.late(place.until, op.over, op):
+        if self.late(place.until, op.over, op, self.settings["sessionTimeout"] * 3 // 2):  # since its session may have to end
             self.broken("5", who, "gave up its place, which stayed for longer than a session lives")
         if op.token:
             if op.over == NEVER or self.late(op.over, min(place.until, self.asleep(op, op.granted)), op):

@@ -49,7 +49,7 @@ class Round:
         self.events, self.log, self.alone, self.skipped = [], [], [], 0
         self.see(0, 0, "clocks", 0, wall=BOOT * 1_000_000)
         roots = {"lockRoot": "/l", "sequenceRoot": "/s", "groupRoot": "/g", "configRoot": "/c"}
-        self.see(0, 0, "began", 1, settings={**roots, "patience": 7 * 10**9})
+        self.see(0, 0, "began", 1, settings={**roots, "patience": 7 * 10**9, "sessionTimeout": 2 * 10**9})
         self.lock()
         self.sequence()
         self.group()
@@ -222,7 +222,7 @@ def waiter_never_granted(r):
 
 
 def place_stays(r):
-    r.transaction(CLOSE)[0] = 10_000
+    r.transaction(CLOSE)[0] = 14_000
 
 
 def place_left_behind(r):
@@ -417,7 +417,14 @@ class JudgeTest(unittest.TestCase):
             r.see(0, 0, "fault", 2000, nemesis="N", target="client/2")
             r.see(0, 0, "heal", 5000, nemesis="N", target="client/2")
 
-        for plant in (exempted, exempted_twice, slept, asleep_when_answered, killed, away):
+        def expires(r):
+            r.transaction(CLOSE)[0] = 10_000
+
+        def slow_to_the_end(r):
+            place_stays(r)
+            r.see(0, 0, "tombstone", 59_000, outcome="unknown")
+
+        for plant in (exempted, exempted_twice, slept, asleep_when_answered, killed, away, expires, slow_to_the_end):
             with self.subTest(plant.__name__):
                 self.assertEqual(judged(plant, self.source), [])
 
