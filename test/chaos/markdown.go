@@ -22,6 +22,8 @@ type totals struct {
 	lostByNaive                            int
 	guarded, tooLate, delayed              int
 	deliveries, items, passed, entries     int
+	shared                                 int
+	idle                                   time.Duration
 	ticks, runs, repeated, missed          int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
@@ -69,6 +71,8 @@ func (t *totals) addOthers(r *result) {
 	t.items += r.Items
 	t.passed += r.Passed
 	t.entries += r.Entries
+	t.shared += r.Shared
+	t.idle = max(t.idle, r.Idle)
 	t.ticks += r.Ticks
 	t.runs += r.Runs
 	t.repeated += r.Repeated
@@ -135,6 +139,8 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"items that were removed, each once", t.items},
 		{"barriers passed", t.passed},
 		{"entries to double barriers", t.entries},
+		{"times that a member of a set had an item", t.shared},
+		{"the longest that one had no holder, faults included", t.idle.Round(time.Millisecond)},
 		{"ticks of schedules that have begun", t.ticks},
 		{"runs of schedules that have begun", t.runs},
 		{"attempts at either that followed a lost one", t.repeated},

@@ -38,6 +38,9 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	if s.ticks > 0 {
 		return s.drawTicks(seed, p)
 	}
+	if s.shares {
+		return s.drawShares(seed, p)
+	}
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: s.drawWorkloads(dice)}
 	var candidates []nemesis.Nemesis
@@ -177,6 +180,9 @@ func (s *settings) replay(p plan) string {
 	}
 	if s.ticks > 0 {
 		command = append(command, fmt.Sprintf("-ticks %d", s.ticks))
+	}
+	if s.shares {
+		command = append(command, "-shares")
 	}
 	if s.restarts > 0 {
 		command = append(command, fmt.Sprintf("-restarts %d -languages %s", s.restarts, s.languages))

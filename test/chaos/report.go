@@ -42,6 +42,8 @@ type result struct {
 	TooLate       int             `json:"tooLate"`          // and of those that none did
 	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
 	Deliveries    int             `json:"deliveries"`       // of items of queues
+	Shared        int             `json:"shared"`           // times that a member of a set had an item
+	Idle          time.Duration   `json:"idle"`             // the longest that such an item had no holder
 	Ticks         int             `json:"ticks"`            // of schedules, that have begun
 	Runs          int             `json:"runs"`             // of schedules
 	Repeated      int             `json:"repeated"`         // attempts at ticks and runs that followed a lost one

@@ -24,8 +24,13 @@ func (s *settings) drawTicks(seed uint64, p profile) (plan, error) {
 	p.faults = time.Duration((s.ticks-1)/caller.CrontabLines+1) * time.Minute
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: []string{caller.Crontab}, timeout: p.timeouts[0], resuming: dice.IntN(2) == 0}
+	return s.drawFromEach(dice, drawn, disturbing)
+}
+
+// drawFromEach has one nemesis of each group in a plan, or those that are named.
+func (s *settings) drawFromEach(dice *rand.Rand, drawn plan, groups [][]string) (plan, error) {
 	var names []string
-	for _, group := range disturbing {
+	for _, group := range groups {
 		names = append(names, group[dice.IntN(len(group))])
 	}
 	for _, each := range nemesis.All {

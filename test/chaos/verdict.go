@@ -160,7 +160,7 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
 		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed, Deliveries: v.Deliveries, Items: v.Items,
-		Passed: v.Passed, Entries: v.Entries, Ticks: v.Ticks, Runs: v.Runs, Repeated: v.Repeated, Missed: v.Missed,
+		Shared: v.Shared, Idle: v.Idle, Passed: v.Passed, Entries: v.Entries, Ticks: v.Ticks, Runs: v.Runs, Repeated: v.Repeated, Missed: v.Missed,
 		Restarts: v.Restarts, Outlived: v.Outlived, LostThen: v.Lost, Pauses: v.Pauses,
 	}
 }

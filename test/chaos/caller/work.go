@@ -16,16 +16,22 @@ var guarded = []string{history.Fenced, history.Naive}
 // work adds one to the counters that the lock guards, as an application does that believes in its lock: it looks at the
 // lock, reads, and writes. Whoever is stopped in between writes what has become wrong.
 func (h *hold) work() {
+	if h.act() {
+		h.put(h.lock.FencingToken())
+	}
+}
+
+// act says whether the caller believed in its lock when it began.
+func (h *hold) act() bool {
 	if !h.look() {
-		return
+		return false
 	}
 	token := h.lock.FencingToken()
-	defer h.put(token)
 	values := make([]int64, len(guarded))
 	for i, name := range guarded {
 		value, err := h.caller.stores.Read(name, h.name, token)
 		if err != nil {
-			return
+			return true
 		}
 		values[i] = value + 1
 	}
@@ -36,6 +42,7 @@ func (h *hold) work() {
 		event.Kind, event.Outcome = history.Acted, outcome(h.caller.stores.Write(name, h.name, token, values[i]))
 		h.caller.note(h.op, event)
 	}
+	return true
 }
 
 // guardedWrites is how often a caller writes under its lock while it works, unless it fails.

@@ -35,6 +35,8 @@ var Workloads = map[string]Workload{
 	"W14":    {About: "a barrier, and a double barrier that callers enter and leave", callers: 2, slots: barrierSlots, run: standAtBarriers},
 	"W15":    {About: "work for schedules, each tick of which begins once, and runs of them", callers: fewWorkers + 1, run: workForFew},
 	Crontab:  {About: "a crontab that all have, and nothing else", callers: crontabWorkers + 1, Apart: true, run: workForCrontab},
+	"W17":    {About: "forty items of a set, shared out among members that come and go", callers: 1, run: shareFew},
+	Sharing:  {About: "one large set of items, and nothing else", callers: manyMembers, Apart: true, run: shareMany},
 	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":     {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

@@ -10,6 +10,7 @@
 package history
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -64,6 +65,8 @@ type Event struct {
 	Queue string `json:"queue,omitempty"`
 	Item  string `json:"item,omitempty"` // its value, which is put once
 
+	Set string `json:"set,omitempty"` // of items that members share
+
 	Barrier string `json:"barrier,omitempty"`
 	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
 
@@ -107,6 +110,8 @@ const (
 	// of Check, asked for at From, and written again with another To when the caller has learned more; the newest counts. One whose To is
 	// its own time is the caller's knowledge that it may count no more.
 	Told Kind = "told"
+	// Defined says that a set is there: Set, and Count items. An item's lock is an operation of its own, which begins with Called.
+	Defined Kind = "defined"
 	// Acting is written before a caller that holds the lock writes to a store: Store, Token, Value as it is to be.
 	Acting Kind = "acting"
 	// Acted is what became of it: Store, Token, Value, Outcome.
@@ -255,6 +260,9 @@ type Settings struct {
 	// Damages says that a store that does not look at tokens must show damage, or the nemesis had no teeth.
 	Damages bool `json:"damages,omitempty"`
 }
+
+// ItemOf is the name of an item of a set, by its number. The name of its lock is that of the set, a slash and this.
+func ItemOf(number int) string { return fmt.Sprintf("%03d", number) }
 
 // Outcome is what became of a write.
 type Outcome string

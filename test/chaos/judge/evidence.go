@@ -18,6 +18,8 @@ type evidence struct {
 	began      *history.Event
 	quiet      history.Instant // 0 if it never came
 	tombstone  history.Outcome
+	buried     history.Instant // when that was known
+	sets       map[string]set
 	operations []*operation // in the order in which they began
 	stores     map[string][]*history.Event
 	faults     []fault
@@ -73,7 +75,7 @@ var beginners = []history.Kind{
 
 func gather(round Round) *evidence {
 	e := &evidence{
-		stores: map[string][]*history.Event{}, killed: map[string]history.Instant{}, ends: map[string][]history.Instant{},
+		sets: map[string]set{}, stores: map[string][]*history.Event{}, killed: map[string]history.Instant{}, ends: map[string][]history.Instant{},
 		dying: map[string]history.Instant{}, exempted: map[exempt]history.Instant{}, slept: map[string][]*history.Event{},
 		log: round.Log, residue: round.Residue, clocks: clocks{ahead: round.Ahead},
 	}
@@ -125,15 +127,19 @@ func (e *evidence) note(event *history.Event) {
 	case history.Quiet:
 		e.quiet = event.At
 	case history.Tombstone:
-		e.tombstone = event.Outcome
+		e.tombstone, e.buried = event.Outcome, event.At
 	default:
-		e.noteRestart(event)
+		e.noteOther(event)
 	}
 }
 
-// noteRestart takes in an event about a sidecar that is replaced.
-func (e *evidence) noteRestart(event *history.Event) {
+// noteOther takes in an event about a set, or a sidecar that is replaced.
+func (e *evidence) noteOther(event *history.Event) {
 	switch event.Kind {
+	case history.Defined:
+		if _, known := e.sets[event.Set]; !known {
+			e.sets[event.Set] = set{int(event.Count), event.At}
+		}
 	case history.Restarted:
 		e.restarts = append(e.restarts, restart{target: event.Target, from: event.From, to: event.At})
 	case history.Doubled:

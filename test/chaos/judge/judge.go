@@ -66,6 +66,9 @@ type Verdict struct {
 	Delayed int
 	// Deliveries is how often an item of a queue was delivered, and Items how many were removed by the ensemble's logs.
 	Deliveries, Items int
+	// Shared is how often a member of a set had an item, and Idle the longest time at which one had none.
+	Shared int
+	Idle   time.Duration
 	// Passed is how often a caller was let pass a barrier, and Entries how often one entered a double barrier.
 	Passed, Entries int
 	// Ticks is how many ticks of schedules have begun by the ensemble's logs, Runs how many runs, Repeated how many attempts followed one
@@ -123,12 +126,13 @@ const (
 	Queues        Checker = "C16 queues"
 	Barriers      Checker = "C17 barriers"
 	Schedules     Checker = "C18 schedules"
+	Items         Checker = "C19 items"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
 	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
-	checkQueues, checkBarriers, checkSchedules,
+	checkQueues, checkBarriers, checkSchedules, checkItems,
 }
 
 // Judge looks at a round with all checkers.
