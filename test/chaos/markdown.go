@@ -22,7 +22,7 @@ type totals struct {
 	lostByNaive                            int
 	guarded, tooLate, delayed              int
 	deliveries, items, passed, entries     int
-	shared                                 int
+	shared, borne, rested                  int
 	idle                                   time.Duration
 	ticks, runs, repeated, missed          int
 	violations                             int
@@ -72,6 +72,8 @@ func (t *totals) addOthers(r *result) {
 	t.passed += r.Passed
 	t.entries += r.Entries
 	t.shared += r.Shared
+	t.borne += r.Borne
+	t.rested += r.Rested
 	t.idle = max(t.idle, r.Idle)
 	t.ticks += r.Ticks
 	t.runs += r.Runs
@@ -141,6 +143,8 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"entries to double barriers", t.entries},
 		{"times that a member of a set had an item", t.shared},
 		{"the longest that one had no holder, faults included", t.idle.Round(time.Millisecond)},
+		{"times that a caller had a number of a pool", t.borne},
+		{"of them, after a caller that had lost it", t.rested},
 		{"ticks of schedules that have begun", t.ticks},
 		{"runs of schedules that have begun", t.runs},
 		{"attempts at either that followed a lost one", t.repeated},

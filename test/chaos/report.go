@@ -44,6 +44,8 @@ type result struct {
 	Deliveries    int             `json:"deliveries"`       // of items of queues
 	Shared        int             `json:"shared"`           // times that a member of a set had an item
 	Idle          time.Duration   `json:"idle"`             // the longest that such an item had no holder
+	Borne         int             `json:"borne"`            // times that a caller had a number of a pool
+	Rested        int             `json:"rested"`           // of them, those after a caller that had not given it up
 	Ticks         int             `json:"ticks"`            // of schedules, that have begun
 	Runs          int             `json:"runs"`             // of schedules
 	Repeated      int             `json:"repeated"`         // attempts at ticks and runs that followed a lost one

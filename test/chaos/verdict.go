@@ -22,6 +22,7 @@ const hygiene judge.Checker = "C11 hygiene"
 var begins = []history.Kind{
 	history.Called, history.Acting, history.Asked, history.Invoked, history.Joining, history.Watching, history.Putting, history.Taking,
 	history.Setting, history.Removing, history.Awaiting, history.Entering, history.Requesting, history.Working,
+	history.Numbering,
 }
 
 // judge has everything looked at that was seen in the round.
@@ -160,7 +161,8 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
 		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed, Deliveries: v.Deliveries, Items: v.Items,
-		Shared: v.Shared, Idle: v.Idle, Passed: v.Passed, Entries: v.Entries, Ticks: v.Ticks, Runs: v.Runs, Repeated: v.Repeated, Missed: v.Missed,
+		Shared: v.Shared, Idle: v.Idle, Borne: v.Borne, Rested: v.Rested,
+		Passed: v.Passed, Entries: v.Entries, Ticks: v.Ticks, Runs: v.Runs, Repeated: v.Repeated, Missed: v.Missed,
 		Restarts: v.Restarts, Outlived: v.Outlived, LostThen: v.Lost, Pauses: v.Pauses,
 	}
 }

@@ -67,6 +67,10 @@ type Event struct {
 
 	Set string `json:"set,omitempty"` // of items that members share
 
+	Pool   string        `json:"pool,omitempty"` // a semaphore whose permits bear numbers
+	Number int           `json:"number,omitempty"`
+	Rest   time.Duration `json:"rest,omitempty"` // the quarantine of a number
+
 	Barrier string `json:"barrier,omitempty"`
 	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
 
@@ -112,6 +116,8 @@ const (
 	Told Kind = "told"
 	// Defined says that a set is there: Set, and Count items. An item's lock is an operation of its own, which begins with Called.
 	Defined Kind = "defined"
+	// Numbering begins an Acquire of a permit with a number: Pool, Rest, Sidecar, Resumes. Granted has its Number.
+	Numbering Kind = "numbering"
 	// Acting is written before a caller that holds the lock writes to a store: Store, Token, Value as it is to be.
 	Acting Kind = "acting"
 	// Acted is what became of it: Store, Token, Value, Outcome.

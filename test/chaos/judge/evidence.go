@@ -71,6 +71,7 @@ type operationID struct {
 var beginners = []history.Kind{
 	history.Called, history.Asked, history.Invoked, history.Watching, history.Joining, history.Putting, history.Taking,
 	history.Setting, history.Removing, history.Awaiting, history.Entering, history.Requesting, history.Working,
+	history.Numbering,
 }
 
 func gather(round Round) *evidence {
@@ -227,7 +228,7 @@ func (o *operation) name() string { return "client " + history.Owner(o.Client, o
 
 // thing is the name of what the operation is about.
 func (o *operation) thing() string {
-	return o.Lock + o.Sequence + o.Group + o.Queue + o.Barrier + o.Schedule
+	return o.Lock + o.Sequence + o.Group + o.Queue + o.Barrier + o.Schedule + o.Pool
 }
 
 // deadline is until when something may take that began at from: the round's patience, and where a fault was there before

@@ -40,10 +40,10 @@ func checkFairness(e *evidence, v *Verdict) {
 // checkHerd is for rounds in which there is nothing but mutexes: elsewhere others look at nodes, too.
 func checkHerd(e *evidence, v *Verdict) {
 	onlyMutexes := !slices.ContainsFunc(e.operations, func(o *operation) bool {
-		return o.Kind == history.Watching || o.Kind == history.Joining || o.Queue != "" || o.Barrier != "" || o.Schedule != "" ||
+		return o.Kind == history.Watching || o.Kind == history.Joining || o.Queue != "" || o.Barrier != "" || o.Schedule != "" || o.Pool != "" ||
 			o.Kind == history.Called && o.Mode != history.Exclusive
 	})
-	if len(e.fired) < 2 || e.log == nil || !onlyMutexes {
+	if len(e.fired) < 2 || e.log == nil || !onlyMutexes || len(e.sets) > 0 {
 		return
 	}
 	gone := 0

@@ -69,6 +69,8 @@ type Verdict struct {
 	// Shared is how often a member of a set had an item, and Idle the longest time at which one had none.
 	Shared int
 	Idle   time.Duration
+	// Borne is how often a caller bore a number of a pool, and Rested how often another was granted one that its caller had not given up.
+	Borne, Rested int
 	// Passed is how often a caller was let pass a barrier, and Entries how often one entered a double barrier.
 	Passed, Entries int
 	// Ticks is how many ticks of schedules have begun by the ensemble's logs, Runs how many runs, Repeated how many attempts followed one
@@ -127,12 +129,13 @@ const (
 	Barriers      Checker = "C17 barriers"
 	Schedules     Checker = "C18 schedules"
 	Items         Checker = "C19 items"
+	Pools         Checker = "C20 numbers of pools"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
 	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
-	checkQueues, checkBarriers, checkSchedules, checkItems,
+	checkQueues, checkBarriers, checkSchedules, checkItems, checkPools,
 }
 
 // Judge looks at a round with all checkers.

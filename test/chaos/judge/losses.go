@@ -19,7 +19,7 @@ var reasons = []string{
 // losable are the kinds of operations that may be lost, and what is seen of each when its caller has what it asked for.
 var losable = map[history.Kind]history.Kind{
 	history.Called: history.Granted, history.Joining: history.Joined, history.Taking: history.Delivered,
-	history.Entering: history.Entered,
+	history.Entering: history.Entered, history.Numbering: history.Granted,
 }
 
 // checkLosses demands that whoever had a lock or an item, or was a member, and lives, was told the end of it once, with a reason and

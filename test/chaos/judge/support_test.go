@@ -183,7 +183,11 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 		e.Lock, e.Mode, e.Sidecar, e.Resumes = w[0], cmp.Or(history.Mode(w[1]), history.Exclusive), 1, true
 	},
 	history.Queued:  func(*history.Event, []string) {},
-	history.Granted: func(e *history.Event, w []string) { e.Token = number(w[0]) },
+	history.Granted: func(e *history.Event, w []string) { e.Token, e.Number = number(w[0]), int(number(cmp.Or(w[1], "0"))) },
+	history.Defined: func(e *history.Event, w []string) { e.Op, e.Set, e.Count = 0, w[0], number(w[1]) },
+	history.Numbering: func(e *history.Event, w []string) {
+		e.Pool, e.Rest, e.Sidecar, e.Resumes = w[0], time.Duration(at(w[1])), 1, true
+	},
 	history.Believed: func(e *history.Event, w []string) {
 		e.From, e.To = at(w[0]), at(w[1])
 	},

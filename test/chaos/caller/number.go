@@ -1,0 +1,64 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/test/chaos/history"
+)
+
+// How many numbers a pool has, which is fewer than its callers, and for how long one rests that was lost.
+const (
+	poolSize   = 10
+	quarantine = 500 * time.Millisecond
+)
+
+// A numbered permit is a lock of its number.
+type numbered struct{ *sidekeeper.Permits }
+
+func (n numbered) FencingToken() int64 { return n.Token() }
+
+// bearNumbers has a number of a pool for a while, again and again. The sidecars' clocks let a lost one rest for 5 seconds beside its quarantine.
+func bearNumbers(ctx context.Context, c *caller) {
+	pool := c.name("pool")
+	for c.makePool(ctx, pool) != nil && ctx.Err() == nil {
+		c.calm(ctx, false)
+	}
+	for pause(ctx, c.between(20*time.Millisecond, 200*time.Millisecond)) {
+		c.calm(ctx, c.bearNumber(ctx, pool))
+	}
+}
+
+func (c *caller) makePool(ctx context.Context, pool string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := c.library.CreateSemaphore(ctx, pool, poolSize)
+	if errors.Is(err, sidekeeper.ErrSemaphoreExists) {
+		return nil
+	}
+	return err
+}
+
+// bearNumber says whether there was a number.
+func (c *caller) bearNumber(ctx context.Context, pool string) bool {
+	op := c.begin(history.Event{Kind: history.Numbering, Pool: pool, Rest: quarantine, Resumes: c.order.Resumes})
+	permits, err := c.library.AcquirePermits(ctx, pool, sidekeeper.PermitsOptions{
+		Numbered: true, Quarantine: new(quarantine), Lease: c.options(ctx, c.dice.IntN(2) == 0).Lease, Owner: history.Owner(c.order.Client, op),
+		OnQueued:    func(position int) { c.note(op, history.Event{Kind: history.Queued, Position: position}) },
+		OnSuspended: func(time.Duration) { c.note(op, history.Event{Kind: history.Suspended}) },
+		OnResumed:   func() { c.note(op, history.Event{Kind: history.Resumed}) },
+	})
+	if err != nil {
+		c.noteEnd(ctx, op, err)
+		return false
+	}
+	c.note(op, history.Event{Kind: history.Granted, Token: permits.Token(), Number: permits.Number()})
+	h := &hold{caller: c, op: op, name: pool, lock: numbered{permits}, stop: make(chan struct{})}
+	h.look()
+	h.stopped.Go(h.watch)
+	h.stay(ctx, c.between(0, 2*c.order.Timeout))
+	h.end(permits.Release)
+	return true
+}
