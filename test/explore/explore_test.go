@@ -81,6 +81,26 @@ func TestAnAttemptThatIsToldOrRecordedWronglyIsFound(t *testing.T) {
 	}
 }
 
+// The record's version says whether a number is free. Without it, or by an older list of permits, two permits bear one number.
+func TestANumberThatIsChosenWronglyIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mistake mistake
+		length  int // of the trace
+	}{{lagging, 11}, {unversioned, 11}, {toldFirst, 3}} {
+		for _, carried := range [][callers]bool{{true, true}, {}} {
+			t.Run(fmt.Sprintf("%s, on leases' streams: %t", c.mistake, carried[0]), func(t *testing.T) {
+				t.Parallel()
+				found := explore(newLock(bounds{mistake: c.mistake, numbered: true, many: true, carried: carried, ticks: 1, places: 2}), 1_000_000)
+				t.Log(found.told())
+				if !strings.Contains(found.broken, "WhatBeginsIsRecorded") || len(found.trace) != c.length {
+					t.Errorf("got %q in %d steps, want %d", found.broken, len(found.trace), c.length)
+				}
+			})
+		}
+	}
+}
+
 // What ships keeps its promises in every order of each of these small worlds. With -night they are what a minute exhausts on two cores; without
 // it, the two of many states are left out, and with -short those of more than a few. TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes
 // further, and exhausts nothing.
@@ -103,6 +123,8 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"a restart", bounds{carried: both, ticks: 1, places: 2, asks: 1, kills: 1}, 151_476},
 		{"a restart, with other processes", bounds{carried: oneOfEach, ticks: 1, places: 2, asks: 1, kills: 1, others: true}, 585_538},
 		{"attempts at work that is done once", bounds{once: true, carried: oneOfEach, ticks: 1, places: 2, asks: 1}, 47_005},
+		{"numbers", bounds{numbered: true, many: true, carried: oneOfEach, ticks: 1, places: 2}, 57_197},
+		{"numbers, and a restart", bounds{numbered: true, many: true, carried: both, ticks: 1, places: 2, kills: 1}, 183_780},
 		{"attempts, and a restart", bounds{once: true, carried: both, ticks: 1, places: 2, kills: 1}, 28_384},
 	} {
 		if testing.Short() && c.states > fewStates || !*night && c.states > manyStates {

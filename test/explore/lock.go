@@ -20,6 +20,8 @@ const (
 	forgotten       mistake = "what the process before had told is forgotten"
 	toldFirst       mistake = "told before its attempt is recorded"
 	unchecked       mistake = "recorded without a check of its place"
+	lagging         mistake = "a number found free by a list that lags"
+	unversioned     mistake = "a number recorded without a check of its record's version"
 )
 
 // callers are two, each with a sidecar, a session and a lease of its own.
@@ -27,17 +29,18 @@ const callers = 2
 
 // bounds are how far a lock is played.
 type bounds struct {
-	mistake mistake
-	carried [callers]bool // whose hold is told of on its lease's stream
-	once    bool          // each hold is an attempt at work that is done once, which is recorded before it is told
-	many    bool          // all may hold at once: permits that are enough for them, members of a group, those who vote or stand at a barrier
-	ticks   int           // how often a tick passes
-	places  int           // how many are made
-	asks    int           // how often a caller asks for how long, of one hold
-	faults  int           // how often one dies, falls silent or closes its lease
-	kills   int           // how often a sidecar's process is killed, and another one comes in its place
-	written *[]byte       // where all is written that machines have done; nil for nowhere
-	others  bool          // another process of each caller's asks over the second connection; if not, it does so itself, over a new one each time
+	mistake  mistake
+	carried  [callers]bool // whose hold is told of on its lease's stream
+	once     bool          // each hold is an attempt at work that is done once, which is recorded before it is told
+	numbered bool          // each hold is a permit that bears the one number, which is recorded before it is told; it goes with many
+	many     bool          // all may hold at once: permits that are enough for them, members of a group, those who vote or stand at a barrier
+	ticks    int           // how often a tick passes
+	places   int           // how many are made
+	asks     int           // how often a caller asks for how long, of one hold
+	faults   int           // how often one dies, falls silent or closes its lease
+	kills    int           // how often a sidecar's process is killed, and another one comes in its place
+	written  *[]byte       // where all is written that machines have done; nil for nowhere
+	others   bool          // another process of each caller's asks over the second connection; if not, it does so itself, over a new one each time
 }
 
 // The connections of a caller: that of its stream, and one over which it asks beside.
@@ -66,14 +69,15 @@ const (
 // A lock is asked for by callers. What decides is the machine that ships; the rest is what surrounds it, as test/spec/Lock.tla has it.
 type lock struct {
 	bounds
-	now    int
-	places []place // in the order of their making
-	made   int
-	faulty int
-	killed int
-	record int    // the token of the newest attempt that is recorded; 0 for none
-	wrong  string // which promise an act has broken
-	sides  [callers]side
+	now     int
+	places  []place // in the order of their making
+	made    int
+	faulty  int
+	killed  int
+	record  int    // the token of the newest attempt that is recorded, or of the permit that bears the number; 0 for none
+	version int    // of the number's record
+	wrong   string // which promise an act has broken
+	sides   [callers]side
 }
 
 // A place is a node in the lock's queue.
@@ -87,8 +91,10 @@ type side struct {
 	stage    stage
 	place    int  // its token; 0 for none
 	first    bool // the sidecar's newest look showed that it is its turn
-	write    int  // the token of the attempt that is under way to its record; 0 for none
-	recorded bool // its attempt is, as the sidecar knows
+	write    int  // the token of the attempt, or of the permit, that is under way to its record; 0 for none
+	sent     int  // the version of the number's record that this write is for
+	seen     int  // likewise, with which the sidecar has found the number free; -1 for none
+	recorded bool // its attempt or its number is, as the sidecar knows
 	goes     bool // no caller counts on its place: it is to be deleted
 	granted  int  // the newest token
 	proved   int  // until when the session is valid
@@ -117,7 +123,7 @@ type side struct {
 func newLock(b bounds) *lock {
 	l := &lock{bounds: b}
 	for i := range l.sides {
-		l.sides[i].number, l.sides[i].knows, l.sides[i].proved = i, true, validity
+		l.sides[i].number, l.sides[i].knows, l.sides[i].proved, l.sides[i].seen = i, true, validity, -1
 	}
 	return l
 }
@@ -155,6 +161,7 @@ func (l *lock) steps() (all []step) {
 		l.ofAnswers(s, may)
 		l.ofRestart(s, may)
 		l.ofAttempt(s, may)
+		l.ofNumber(s, may)
 		if s.down {
 			continue
 		}
@@ -174,7 +181,7 @@ func (l *lock) steps() (all []step) {
 
 func (l *lock) ask(s *side) {
 	s.request++
-	s.stage, s.asked, s.first, s.recorded, s.held, s.ofLease = waiting, 0, false, false, false, false
+	s.stage, s.asked, s.first, s.recorded, s.held, s.ofLease, s.seen = waiting, 0, false, false, false, false, -1
 	l.bring(s, lease.Event{Kind: lease.Began, Of: s.request, On: ofStream, Carried: l.carried[s.number]})
 	l.make(s)
 }
@@ -339,7 +346,7 @@ func (l *lock) state() string {
 }
 
 func (l *lock) stateAs(order [callers]int) string {
-	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(len(l.places)))
+	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(l.version), byte(len(l.places)))
 	for _, p := range l.places {
 		text = append(text, byte(slices.Index(order[:], p.of)), byte(p.token))
 	}
@@ -348,7 +355,7 @@ func (l *lock) stateAs(order [callers]int) string {
 		left := func(until int) byte { return byte(max(0, until-l.now)) }
 		text = append(
 			text, byte(s.request), byte(s.stage), byte(s.place), byte(s.granted), left(s.proved+1), // the ensemble ends it after that
-			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before), byte(s.write),
+			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before), byte(s.write), byte(s.sent), byte(s.seen),
 		)
 		for _, is := range []bool{
 			s.held, s.ofLease, s.first, s.goes, s.lost, s.expired, s.onWay, s.knows, s.dead, s.silent, s.closed, s.gone, s.watched[0], s.watched[1],

@@ -32,12 +32,14 @@ func (l *lock) carry(s *side) (own bool) {
 }
 
 // mayBegin is whether a sidecar may tell a caller whose turn has come.
-func (l *lock) mayBegin(s *side) bool { return !l.once || s.recorded || l.mistake == toldFirst }
+func (l *lock) mayBegin(s *side) bool {
+	return !l.once && !l.numbered || s.recorded || l.mistake == toldFirst
+}
 
-// unrecorded is what a side breaks whose caller was told of an attempt that the record does not have.
+// unrecorded is what a side breaks whose caller was told of an attempt, or a number, that the record does not have.
 func (l *lock) unrecorded(s *side) string {
-	if l.once && l.record != s.granted && (s.says() || l.isSure(s)) {
-		return "WhatBeginsIsRecorded: a caller was told of an attempt that the record does not have"
+	if (l.once || l.numbered) && l.record != s.granted && (s.says() || l.isSure(s)) {
+		return "WhatBeginsIsRecorded: a caller was told of what the record does not have"
 	}
 	return ""
 }

@@ -18,6 +18,7 @@ func (l *lock) ofRestart(s *side, may func(bool, string, act)) {
 			s.counts[0] = max(s.counts[0], s.proved) // which its stream has told
 		}
 		s.down, s.before, s.machine, s.watched = true, s.proved, lease.Machine{}, [2]bool{}
+		s.seen = -1
 		s.first, s.recorded, s.goes, s.onWay, s.unclaimed = false, false, false, false, false
 	})
 	l.ofAbsence(s, may)

@@ -58,7 +58,11 @@ func (c *caller) bearNumber(ctx context.Context, pool string) bool {
 	h := &hold{caller: c, op: op, name: pool, lock: numbered{permits}, stop: make(chan struct{})}
 	h.look()
 	h.stopped.Go(h.watch)
-	h.stay(ctx, c.between(0, 2*c.order.Timeout))
+	if c.dice.IntN(8) == 0 {
+		h.stay(ctx, c.between(0, 3*time.Second))
+	} else {
+		h.stay(ctx, c.between(0, 40*time.Millisecond))
+	}
 	h.end(permits.Release)
 	return true
 }
