@@ -23,7 +23,7 @@ type totals struct {
 	guarded, tooLate, delayed              int
 	deliveries, items, passed, entries     int
 	shared, borne, rested                  int
-	idle                                   time.Duration
+	idle                                   []time.Duration
 	ticks, runs, repeated, missed          int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
@@ -74,7 +74,7 @@ func (t *totals) addOthers(r *result) {
 	t.shared += r.Shared
 	t.borne += r.Borne
 	t.rested += r.Rested
-	t.idle = max(t.idle, r.Idle)
+	t.idle = append(t.idle, r.Idle...)
 	t.ticks += r.Ticks
 	t.runs += r.Runs
 	t.repeated += r.Repeated
@@ -142,7 +142,7 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"barriers passed", t.passed},
 		{"entries to double barriers", t.entries},
 		{"times that a member of a set had an item", t.shared},
-		{"the longest that one had no holder, faults included", t.idle.Round(time.Millisecond)},
+		{"for how long one had no holder before that: p50, p99", quantiles(t.idle)},
 		{"times that a caller had a number of a pool", t.borne},
 		{"of them, after a caller that had lost it", t.rested},
 		{"ticks of schedules that have begun", t.ticks},

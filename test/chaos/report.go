@@ -43,7 +43,7 @@ type result struct {
 	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
 	Deliveries    int             `json:"deliveries"`       // of items of queues
 	Shared        int             `json:"shared"`           // times that a member of a set had an item
-	Idle          time.Duration   `json:"idle"`             // the longest that such an item had no holder
+	Idle          []time.Duration `json:"idle"`             // for how long such an item had no holder before that
 	Borne         int             `json:"borne"`            // times that a caller had a number of a pool
 	Rested        int             `json:"rested"`           // of them, those after a caller that had not given it up
 	Ticks         int             `json:"ticks"`            // of schedules, that have begun

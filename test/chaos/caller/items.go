@@ -84,7 +84,7 @@ func (s *sharer) share(ctx context.Context) {
 	if s.dice.IntN(3) == 0 {
 		options.Capacity = new(s.dice.IntN(manyItems))
 	}
-	staying, leave := context.WithTimeout(ctx, s.between(s.order.Timeout, 20*s.order.Timeout))
+	staying, leave := context.WithTimeout(ctx, s.between(2*s.order.Timeout, 40*s.order.Timeout))
 	defer leave()
 	_ = s.library.Share(staying, s.set, s.handle, options) // each loss is noted where it is seen
 	s.assigned(sidekeeper.Assignment{})

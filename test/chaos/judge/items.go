@@ -35,7 +35,7 @@ func checkItems(e *evidence, v *Verdict) {
 // checkIdle looks at each time at which an item had no holder: since it was defined, and since a holder's place has gone.
 func (e *evidence) checkIdle(v *Verdict, item string, free history.Instant, queue []*place) {
 	idle := func(until history.Instant) {
-		v.Idle = max(v.Idle, until.Since(free))
+		v.Idle = append(v.Idle, max(0, until.Since(free)))
 		if until > e.deadline(free, resettling+e.settings.SessionTimeout*3/2+e.settings.Patience) {
 			v.accusef(Items, "%s had no holder for %v", item, until.Since(free))
 		}

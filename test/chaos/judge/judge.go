@@ -66,9 +66,9 @@ type Verdict struct {
 	Delayed int
 	// Deliveries is how often an item of a queue was delivered, and Items how many were removed by the ensemble's logs.
 	Deliveries, Items int
-	// Shared is how often a member of a set had an item, and Idle the longest time at which one had none.
+	// Shared is how often a member of a set had an item, and Idle how long the item had no holder before that.
 	Shared int
-	Idle   time.Duration
+	Idle   []time.Duration
 	// Borne is how often a caller bore a number of a pool, and Rested how often another was granted one that its caller had not given up.
 	Borne, Rested int
 	// Passed is how often a caller was let pass a barrier, and Entries how often one entered a double barrier.
