@@ -6,23 +6,25 @@ import "slices"
 type share struct {
 	name        string
 	capacity    int
-	fresh       bool     // it gets nothing new yet
+	fresh       bool     // it gets nothing new yet that fits elsewhere
 	items       []string // in the order of the set
 	least, most int      // of them, for it to have its part
 }
 
 // balance gives out the items of a set, and moves as few as it can. Members get parts in proportion to their capacities, and none more than its
-// capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part if that is more: that room spares moves. Items that fit
-// nowhere stay without a member. Of what moves, a member gives up its last items.
+// capacity. At equal capacity two parts differ by at most one item, or by 5 % of a part if that is more: that room spares moves. Fresh
+// members get what fits nowhere else. Items that fit nowhere stay without a member. Of what moves, a member gives up its last items.
 func balance(items []string, shares []*share) {
 	place := placesOf(items)
 	inOrder := func(some []string) { slices.SortFunc(some, func(a, b string) int { return place[a] - place[b] }) }
-	var open []*share // those that may get something
+	var open, fresh []*share
 	total := len(items)
 	for _, of := range shares {
 		of.cut(of.capacity)
 		if of.fresh {
 			total -= len(of.items)
+			of.least, of.most = 0, of.capacity
+			fresh = append(fresh, of)
 		} else {
 			open = append(open, of)
 		}
@@ -39,11 +41,15 @@ func balance(items []string, shares []*share) {
 	}
 	inOrder(free)
 	for _, item := range free {
-		if of := neediest(open); of != nil {
+		of := neediest(open)
+		if of == nil {
+			of = neediest(fresh)
+		}
+		if of != nil {
 			of.items = append(of.items, item)
 		}
 	}
-	for _, of := range open {
+	for _, of := range shares {
 		inOrder(of.items)
 	}
 }

@@ -22,6 +22,8 @@ func TestItemsAreGivenOutWithFewMoves(t *testing.T) {
 		"a new member gets the last items":    {6, "a:9 0 1 2, b:9 3 4 5, c:9", "a:0 1, b:3 4, c:2 5"},
 		"what has no member goes to the rest": {6, "a:9 0 1, b:9 2 3", "a:0 1 4, b:2 3 5"},
 		"a fresh member gets nothing":         {4, "a:9 0 1 2 3, B:9", "a:0 1 2 3, B:"},
+		"a fresh member gets what is left":    {4, "a:1, B:9", "a:0, B:1 2 3"},
+		"fresh members share it":              {4, "a:0, B:9, C:9", "a:, B:0 2, C:1 3"},
 		"a fresh member keeps what it has":    {4, "a:9 0 1, B:9 2 3", "a:0 1, B:2 3"},
 		"capacity 0 is drained":               {4, "a:9 0 1, b:0 2 3", "a:0 1 2 3, b:"},
 		"a fresh member is drained, too":      {4, "a:9 0 1, B:0 2 3", "a:0 1 2 3, B:"},

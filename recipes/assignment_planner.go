@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// settleDelay is for how long nothing may have changed before a plan is made, and how long a member is there before it gets anything.
+	// settleDelay is for how long nothing may have changed before a plan is made, and how long a member is there before it gets what others have
+	// room for.
 	settleDelay = 3 * time.Second
 	// longestSettle is how long after the first change a plan is made in any case.
 	longestSettle = 10 * time.Second
-	// longestFresh bounds for how long a member gets nothing that comes back again and again.
+	// longestFresh bounds for how long a member gets nothing that comes back again and again, while others have room.
 	longestFresh = 60 * time.Second
 	// planTurns is over how long the sidecars of the members spread their attempts to write one plan. The first one leaves nothing to do.
 	planTurns = time.Second
