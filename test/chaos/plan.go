@@ -38,8 +38,8 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	if s.ticks > 0 {
 		return s.drawTicks(seed, p)
 	}
-	if s.shares {
-		return s.drawShares(seed, p)
+	if s.alone != "" {
+		return s.drawAlone(seed, p)
 	}
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: s.drawWorkloads(dice)}
@@ -181,8 +181,8 @@ func (s *settings) replay(p plan) string {
 	if s.ticks > 0 {
 		command = append(command, fmt.Sprintf("-ticks %d", s.ticks))
 	}
-	if s.shares {
-		command = append(command, "-shares")
+	if s.alone != "" {
+		command = append(command, "-alone "+s.alone)
 	}
 	if s.restarts > 0 {
 		command = append(command, fmt.Sprintf("-restarts %d -languages %s", s.restarts, s.languages))

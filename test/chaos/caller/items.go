@@ -116,7 +116,7 @@ func (s *sharer) ask(item string) *want {
 	})}
 }
 
-// handle works on an item until it moves or is lost. One time out of eight it returns by itself, and is called again.
+// handle works on an item until it moves or is lost.
 func (s *sharer) handle(ctx context.Context, item *sidekeeper.Item) error {
 	s.mu.Lock()
 	w := s.wanted[item.Name()]
@@ -130,7 +130,7 @@ func (s *sharer) handle(ctx context.Context, item *sidekeeper.Item) error {
 	h := &hold{caller: c, op: w.op, name: s.set + "/" + item.Name(), lock: item, stop: make(chan struct{})}
 	h.look()
 	h.stopped.Go(h.watch)
-	for h.stay(ctx, c.between(time.Second, 4*time.Second)) && c.dice.IntN(8) > 0 {
+	for h.stay(ctx, c.between(time.Second, 4*time.Second)) {
 		h.act()
 	}
 	h.end(item.Release)

@@ -69,7 +69,7 @@ type Event struct {
 
 	Pool   string        `json:"pool,omitempty"` // a semaphore whose permits bear numbers
 	Number int           `json:"number,omitempty"`
-	Rest   time.Duration `json:"rest,omitempty"` // the quarantine of a number
+	Rest   time.Duration `json:"rest,omitempty"` // the quarantine of a number, or for how long a claim stands
 
 	Barrier string `json:"barrier,omitempty"`
 	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
@@ -98,7 +98,7 @@ const (
 
 // Kinds about locks.
 const (
-	// Called begins an Acquire: Lock, Mode, Sidecar, Resumes.
+	// Called begins an Acquire: Lock, Mode, Sidecar, Resumes. With Rest, it begins a Claim, whose place is no session's.
 	Called Kind = "called"
 	// Queued says that the caller has to wait: Position.
 	Queued Kind = "queued"

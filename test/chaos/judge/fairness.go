@@ -41,7 +41,7 @@ func checkFairness(e *evidence, v *Verdict) {
 func checkHerd(e *evidence, v *Verdict) {
 	onlyMutexes := !slices.ContainsFunc(e.operations, func(o *operation) bool {
 		return o.Kind == history.Watching || o.Kind == history.Joining || o.Queue != "" || o.Barrier != "" || o.Schedule != "" || o.Pool != "" ||
-			o.Kind == history.Called && o.Mode != history.Exclusive
+			o.Kind == history.Called && (o.Mode != history.Exclusive || o.Rest > 0)
 	})
 	if len(e.fired) < 2 || e.log == nil || !onlyMutexes || len(e.sets) > 0 {
 		return

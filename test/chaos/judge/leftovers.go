@@ -3,6 +3,7 @@ package judge
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 )
@@ -81,11 +82,19 @@ func (e *evidence) checkGhost(v *Verdict, a *attempt, p *place) {
 	if over == 0 || !p.Gone.Happened() {
 		return
 	}
-	until := e.deadline(over, e.settings.SessionTimeout+e.settings.SessionTimeout/2+e.settings.Patience)
+	until := e.deadline(max(over, a.to), a.outlives()+e.settings.SessionTimeout+e.settings.SessionTimeout/2+e.settings.Patience)
 	if late := e.clocks.earliest(p.Gone).Since(until); late > 0 {
 		v.accusef(Leftovers, "%s was over, and its place in the queue of %s stayed for %v more",
 			a.name(), a.thing(), e.clocks.earliest(p.Gone).Since(over))
 	}
+}
+
+// outlives is for how long a claim may stand that no caller counts on: its time, and what clocks may be wrong.
+func (a *attempt) outlives() time.Duration {
+	if a.Rest == 0 {
+		return 0
+	}
+	return a.Rest + 5*time.Second
 }
 
 // checkStall demands that the caller whose turn it is hears of it.

@@ -14,6 +14,7 @@ const leaseLost = "LEASE_LOST"
 // reasons are those that a hold or a member may be lost for.
 var reasons = []string{
 	leaseLost, "LEASE_CLOSED", "LOCK_BROKEN", "LOCK_REVOKED", "SIDECAR_STOPPING", "MEMBER_REPLACED", "MEMBER_REMOVED", "SLOW_READER",
+	"CLAIM_ENDED",
 }
 
 // losable are the kinds of operations that may be lost, and what is seen of each when its caller has what it asked for.
