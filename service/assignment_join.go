@@ -129,7 +129,10 @@ func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, n
 // hear tells the caller which items are its member's, whenever that has changed, until ctx ends. Without contact the last items go on to be its.
 func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, *recipes.AssignmentView]) {
 	defer plans.leave()
-	for told := (*assignmentv1.Assigned)(nil); ; {
+	told, events := (*assignmentv1.Assigned)(nil), s.services.options.Events
+	events.SharesChanged(1, 0)
+	defer func() { events.SharesChanged(-1, -len(told.GetItems())) }()
+	for {
 		now, changed := plans.now()
 		switch {
 		case now.err != nil && !errors.Is(now.err, recipes.ErrUnreachable):
@@ -137,7 +140,9 @@ func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, 
 			s.isEnded()
 			return
 		case now.seen:
+			before := len(told.GetItems())
 			told = s.tellItems(now.view, told)
+			events.SharesChanged(0, len(told.GetItems())-before)
 		}
 		select {
 		case <-changed:
@@ -173,6 +178,7 @@ func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmen
 // that goes on, however many members it gets.
 func (s *Services) planning(_ context.Context, of watchedGroup) looking[*recipes.AssignmentView] {
 	planner, begun := recipes.Planner{Assignment: s.assignment(of.name)}, false
+	counted := countedStore{s.ensemble, s.options.Events.PlanWritten}
 	planner.Own = func(member string) bool {
 		return s.members.find(shareResource(of.name, member), caller.Caller{Identity: of.identity}, nil) != nil
 	}
@@ -180,7 +186,7 @@ func (s *Services) planning(_ context.Context, of watchedGroup) looking[*recipes
 		s.options.Log.Warn("the plan of a set cannot be written", zap.String("set", of.name.text), zap.Error(err))
 	}
 	return func(ctx context.Context) (*recipes.AssignmentView, recipes.Changes, error) {
-		view, changes, err := planner.Look(ctx, s.ensemble)
+		view, changes, err := planner.Look(ctx, counted)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -48,7 +48,7 @@ type issuer struct {
 
 func newIssuers(options Options, store recipes.Store, drain *drain) *issuers {
 	return &issuers{
-		store: countedStore{store, options.Events}, directory: directory{root: options.SequenceRoot}, drain: drain,
+		store: countedStore{store, options.Events.SequenceWritten}, directory: directory{root: options.SequenceRoot}, drain: drain,
 		events: options.Events, known: map[issuing]*issuer{},
 	}
 }
@@ -166,26 +166,31 @@ func (i *issuers) sweep(now time.Time) {
 	}
 }
 
-// A countedStore tells what became of the writes.
+// A countedStore tells what became of the writes, in a word of WriteOutcomes.
 type countedStore struct {
 	recipes.Store
 
-	events Events
+	tell func(outcome string)
 }
+
+// WriteOutcomes are what may become of a write. A conflict is with another writer; what an access control or a quota forbids is refused.
+var WriteOutcomes = []string{"committed", "conflict", "not_sent", "refused", "unknown"}
 
 // Commit implements recipes.Store.
 func (c countedStore) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
 	nodes, err := c.Store.Commit(ctx, changes...)
-	var refusal *recipes.Refusal
+	_, refused := errors.AsType[*recipes.Refusal](err)
 	switch {
 	case err == nil:
-		c.events.SequenceWritten("committed")
-	case errors.As(err, &refusal):
-		c.events.SequenceWritten("conflict")
+		c.tell("committed")
+	case errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrExists), errors.Is(err, recipes.ErrNoNode):
+		c.tell("conflict")
+	case refused, errors.Is(err, recipes.ErrDenied):
+		c.tell("refused")
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		c.events.SequenceWritten("unknown")
+		c.tell("unknown")
 	default:
-		c.events.SequenceWritten("not_sent")
+		c.tell("not_sent")
 	}
 	return nodes, err
 }

@@ -92,7 +92,9 @@ type Events interface { //nolint:interfacebloat // one for each thing that is co
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
-	SequenceWritten(outcome string)                  // `committed`, `conflict` with another writer, `unknown` or `not_sent`
+	SequenceWritten(outcome string)                  // one of WriteOutcomes
+	PlanWritten(outcome string)                      // of a set of items; one of WriteOutcomes
+	SharesChanged(members, items int)                // of sets: how many more have joined, and how many more items they are assigned
 	KeyWatchBegun()
 	KeyWatchEnded()
 	NodesWatched(sum int)                                        // for all who watch groups and keys
@@ -271,6 +273,8 @@ func (noEvents) MemberJoined()                                 {}
 func (noEvents) MemberEnded(string, time.Duration)             {}
 func (noEvents) NumbersIssued(string, int64)                   {}
 func (noEvents) SequenceWritten(string)                        {}
+func (noEvents) PlanWritten(string)                            {}
+func (noEvents) SharesChanged(int, int)                        {}
 func (noEvents) KeyWatchBegun()                                {}
 func (noEvents) KeyWatchEnded()                                {}
 func (noEvents) NodesWatched(int)                              {}

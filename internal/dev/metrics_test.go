@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
@@ -105,6 +106,16 @@ func everythingHappens(t *testing.T, s *scene) []string {
 	must(t, err)
 	_, err = watch.Recv()
 	must(t, err)
+	sets := assignmentv1.NewAssignmentServiceClient(connection)
+	_, err = sets.Define(s.context(), &assignmentv1.DefineRequest{Set: "chosen-set", Items: []string{"chosen-item"}})
+	must(t, err)
+	share, err := sets.Join(s.context(), &assignmentv1.JoinRequest{Set: "chosen-set", Member: "chosen-worker"})
+	must(t, err)
+	for assigned := false; !assigned; {
+		event, err := share.Recv()
+		must(t, err)
+		assigned = len(event.GetAssigned().GetItems()) == 1
+	}
 	if err := connection.Invoke(s.context(), "/chosen.Service/ChosenMethod", &lockv1.GetRequest{}, &lockv1.GetResponse{}); err == nil {
 		t.Error("a method that does not exist answers")
 	}

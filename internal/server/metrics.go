@@ -36,6 +36,8 @@ type Metrics struct {
 	memberTime              prometheus.Histogram
 	memberLosses            *prometheus.CounterVec
 	numbers, writes         *prometheus.CounterVec
+	sharers, shared         prometheus.Gauge
+	plans                   *prometheus.CounterVec
 	keyWatches, watched     prometheus.Gauge
 	heartbeatsLate          prometheus.Counter
 	restores                prometheus.Counter
@@ -76,11 +78,14 @@ func NewMetrics() *Metrics {
 		waitTime:       f.histograms("wait_seconds", "How long callers waited, by what for.", longTimes, "kind", "granted", "class"),
 		leaseLosses:    f.counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
 		holdLosses:     f.counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
-		members:        f.gauge("members", "Members of groups that have joined through this sidecar."),
+		members:        f.gauge("members", "Members of groups and sets that have joined through this sidecar."),
 		memberTime:     f.histogram("member_seconds", "Duration of memberships that have ended.", longTimes),
 		memberLosses:   f.counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
 		numbers:        f.counters("sequence_numbers_total", "Sequence numbers issued, by ordering.", "ordering"),
 		writes:         f.counters("sequence_writes_total", "Writes of sequences, by outcome.", "outcome"),
+		sharers:        f.gauge("assignment_members", "Members of sets of items that have joined through this sidecar."),
+		shared:         f.gauge("assignment_items", "Items that members that have joined through this sidecar are assigned."),
+		plans:          f.counters("assignment_plans_total", "Writes of plans of sets, by outcome.", "outcome"),
 		keyWatches:     f.gauge("key_watches", "Callers that watch configuration keys."),
 		watched:        f.gauge("watched_nodes", "Nodes watched for callers that watch groups and keys."),
 		heartbeatsLate: f.counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
@@ -203,6 +208,15 @@ func (m *Metrics) NumbersIssued(ordering string, count int64) {
 
 // SequenceWritten implements Events.
 func (m *Metrics) SequenceWritten(outcome string) { m.writes.WithLabelValues(outcome).Inc() }
+
+// PlanWritten implements Events.
+func (m *Metrics) PlanWritten(outcome string) { m.plans.WithLabelValues(outcome).Inc() }
+
+// SharesChanged implements Events.
+func (m *Metrics) SharesChanged(members, items int) {
+	m.sharers.Add(float64(members))
+	m.shared.Add(float64(items))
+}
 
 // KeyWatchBegun implements Events.
 func (m *Metrics) KeyWatchBegun() { m.keyWatches.Inc() }

@@ -49,7 +49,8 @@ func (m *Metrics) begin() {
 		m.numbers:       {"RELAXED", "STRICT"},
 		m.quotaRefusals: append(policy.LimitNames(), budget.CallsUnderWay, budget.RequestSeconds, budget.RequestFields, budget.UnreadRequests),
 		m.linesDropped:  {"audit", "log"},
-		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
+		m.writes:        service.WriteOutcomes,
+		m.plans:         service.WriteOutcomes,
 	} {
 		for _, value := range values {
 			counted.WithLabelValues(value)
