@@ -162,9 +162,7 @@ func (s *assignmentService) addHolders(ctx context.Context, set name, shown *ass
 
 func setOnWire(set name, view recipes.AssignmentView) *assignmentv1.View {
 	shown := &assignmentv1.View{Set: set.text, Epoch: view.Epoch, MembersOmitted: int32(view.Omitted)}
-	if view.Epoch != 0 {
-		shown.Age = durationpb.New(max(0, time.Since(view.Planned)))
-	}
+	shown.Age = planAge(view)
 	of := map[string]string{}
 	for _, member := range view.Members {
 		shown.Members = append(shown.Members, &assignmentv1.Member{
@@ -179,6 +177,14 @@ func setOnWire(set name, view recipes.AssignmentView) *assignmentv1.View {
 		shown.Items = append(shown.Items, &assignmentv1.Item{Item: item, Member: of[item]})
 	}
 	return shown
+}
+
+// planAge is how old the plan is; nil without one.
+func planAge(view recipes.AssignmentView) *durationpb.Duration {
+	if view.Epoch == 0 {
+		return nil
+	}
+	return durationpb.New(max(0, time.Since(view.Planned)))
 }
 
 func (s *assignmentService) List(
@@ -198,6 +204,7 @@ func (s *assignmentService) List(
 			}
 			return &assignmentv1.Set{
 				Set: found.text, Items: int32(view.Total()), Members: int32(len(view.Members)), Unassigned: int32(view.Unassigned),
+				Age: planAge(view),
 			}, nil
 		})
 	return response, err

@@ -149,6 +149,7 @@ func TestAMemberThatIsDrainedLosesItsItems(t *testing.T) {
 		list, err := s.assignments.List(s.context(), &assignmentv1.ListRequest{Prefix: "mail"})
 		s.must(err)
 		same(t, "List", fmt.Sprint(list.GetSets()[0].GetSet(), list.GetSets()[0].GetItems(), list.GetSets()[0].GetMembers()), "mail/in2 2")
+		same(t, "the plan's age in the list", list.GetSets()[0].GetAge().AsDuration(), got.GetView().GetAge().AsDuration())
 		same(t, "an item less", s.defines(&assignmentv1.DefineRequest{Set: "mail/in", Items: []string{"x"}}), "FailedPrecondition ITEMS_ASSIGNED")
 		same(t, "if it must be", s.defines(&assignmentv1.DefineRequest{Set: "mail/in", Items: []string{"x"}, Drop: true}), "OK")
 		a.cancel()

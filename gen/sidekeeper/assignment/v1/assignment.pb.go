@@ -1175,7 +1175,9 @@ type Set struct {
 	// Always set. How many members it has.
 	Members int32 `protobuf:"varint,3,opt,name=members,proto3" json:"members,omitempty"`
 	// How many items the plan gives to no member that is there.
-	Unassigned    int32 `protobuf:"varint,4,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
+	Unassigned int32 `protobuf:"varint,4,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
+	// How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first.
+	Age           *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1236,6 +1238,13 @@ func (x *Set) GetUnassigned() int32 {
 		return x.Unassigned
 	}
 	return 0
+}
+
+func (x *Set) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
 }
 
 // DeleteRequest names the set to remove.
@@ -1407,14 +1416,15 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"i\n" +
 	"\fListResponse\x121\n" +
 	"\x04sets\x18\x01 \x03(\v2\x1d.sidekeeper.assignment.v1.SetR\x04sets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"g\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x94\x01\n" +
 	"\x03Set\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
 	"\x05items\x18\x02 \x01(\x05R\x05items\x12\x18\n" +
 	"\amembers\x18\x03 \x01(\x05R\amembers\x12\x1e\n" +
 	"\n" +
 	"unassigned\x18\x04 \x01(\x05R\n" +
-	"unassigned\"!\n" +
+	"unassigned\x12+\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\"!\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\"\x10\n" +
 	"\x0eDeleteResponse2\xbd\x04\n" +
@@ -1485,23 +1495,24 @@ var file_sidekeeper_assignment_v1_assignment_proto_depIdxs = []int32{
 	13, // 14: sidekeeper.assignment.v1.Item.holder:type_name -> sidekeeper.assignment.v1.Holder
 	21, // 15: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
 	16, // 16: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
-	0,  // 17: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
-	2,  // 18: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
-	6,  // 19: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
-	8,  // 20: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
-	14, // 21: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
-	17, // 22: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
-	1,  // 23: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
-	3,  // 24: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
-	7,  // 25: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
-	9,  // 26: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
-	15, // 27: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
-	18, // 28: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 17: sidekeeper.assignment.v1.Set.age:type_name -> google.protobuf.Duration
+	0,  // 18: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
+	2,  // 19: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
+	6,  // 20: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
+	8,  // 21: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
+	14, // 22: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
+	17, // 23: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
+	1,  // 24: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
+	3,  // 25: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
+	7,  // 26: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
+	9,  // 27: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
+	15, // 28: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
+	18, // 29: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
+	24, // [24:30] is the sub-list for method output_type
+	18, // [18:24] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_assignment_v1_assignment_proto_init() }

@@ -197,16 +197,18 @@ class ListResponse(_message.Message):
     def __init__(self, sets: _Optional[_Iterable[_Union[Set, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Set(_message.Message):
-    __slots__ = ("set", "items", "members", "unassigned")
+    __slots__ = ("set", "items", "members", "unassigned", "age")
     SET_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     UNASSIGNED_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
     set: str
     items: int
     members: int
     unassigned: int
-    def __init__(self, set: _Optional[str] = ..., items: _Optional[int] = ..., members: _Optional[int] = ..., unassigned: _Optional[int] = ...) -> None: ...
+    age: _duration_pb2.Duration
+    def __init__(self, set: _Optional[str] = ..., items: _Optional[int] = ..., members: _Optional[int] = ..., unassigned: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class DeleteRequest(_message.Message):
     __slots__ = ("set",)

@@ -239,6 +239,8 @@ export interface Set {
   members: number;
   /** How many items the plan gives to no member that is there. */
   unassigned: number;
+  /** How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first. */
+  age: Duration | undefined;
 }
 
 /** DeleteRequest names the set to remove. */
@@ -1804,7 +1806,7 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseSet(): Set {
-  return { set: "", items: 0, members: 0, unassigned: 0 };
+  return { set: "", items: 0, members: 0, unassigned: 0, age: undefined };
 }
 
 export const Set: MessageFns<Set> = {
@@ -1820,6 +1822,9 @@ export const Set: MessageFns<Set> = {
     }
     if (message.unassigned !== 0) {
       writer.uint32(32).int32(message.unassigned);
+    }
+    if (message.age !== undefined) {
+      Duration.encode(message.age, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1869,6 +1874,14 @@ export const Set: MessageFns<Set> = {
             message.unassigned = reader.int32();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.age = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1890,6 +1903,7 @@ export const Set: MessageFns<Set> = {
     message.items = object.items ?? 0;
     message.members = object.members ?? 0;
     message.unassigned = object.unassigned ?? 0;
+    message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
     return message;
   },
 };
