@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -35,6 +36,7 @@ var methods = []string{
 	schedulev1.ScheduleService_List_FullMethodName, schedulev1.ScheduleService_Get_FullMethodName,
 	schedulev1.ScheduleService_History_FullMethodName, schedulev1.ScheduleService_Put_FullMethodName,
 	schedulev1.ScheduleService_Run_FullMethodName,
+	assignmentv1.AssignmentService_List_FullMethodName, assignmentv1.AssignmentService_Get_FullMethodName,
 }
 
 // services are those of these methods.

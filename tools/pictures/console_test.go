@@ -118,6 +118,7 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 	must(t, client.SetBarrier(ctx, "migration"))
 	s.put("mail", "to: me")
 	s.schedule("put", "reports", "30 2 * * *", "--time-zone", "Europe/Berlin")
+	s.define("shards", "6")
 	_, err = client.Sequence("invoices").Create(ctx, 1)
 	must(t, err)
 	_, err = client.Config().Put(ctx, "shop/limit", []byte("250\n\u202e"))
@@ -134,6 +135,7 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 		{"queues", "mail", ""},
 		{"barriers", "migration", ""},
 		{"schedules", "Europe/Berlin", "no outcome yet"},
+		{"sets", "shards", "no member takes items"},
 		{"sequences", "invoices", "incarnation"},
 		{"config", "shop/limit", `\u{202e}`},
 		{"leases", "worker-7", ""},

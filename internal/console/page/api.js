@@ -54,8 +54,8 @@ export async function listed(method, request, field, tell) {
 }
 
 const shortest = 2000; // milliseconds between two questions
-const patience = 10; // times as long as an answer took it is not asked for again
-const longest = 10000; // milliseconds until what was not answered is asked again
+export const patience = 10; // times as long as an answer took it is not asked for again
+export const longest = 10000; // milliseconds until what was not answered is asked again
 
 // again does a task again and again for as long as it is wanted, but not sooner than that. While the page cannot be seen, it does nothing. The
 // task says false if it was not answered.

@@ -1,5 +1,5 @@
 // One lock, group or the like, as it is at every moment.
-import { Refusal, watch } from "./api.js";
+import { longest, patience, Refusal, watch } from "./api.js";
 import { ask } from "./ask.js";
 import { breakHold, revoke } from "./kinds.js";
 import { List } from "./list.js";
@@ -38,6 +38,7 @@ export function open(kind, row, left) {
 
 async function follow(kind, row, show, status, signal) {
   while (!signal.aborted) {
+    const begun = performance.now();
     try {
       if (kind.watch) {
         await watch(...kind.watch(row), (message) => {
@@ -52,7 +53,8 @@ async function follow(kind, row, show, status, signal) {
       if (signal.aborted) return;
       say(status, error instanceof Refusal ? error.message : "the sidecar does not answer");
     }
-    await new Promise((resolve) => { setTimeout(resolve, pause); });
+    const rest = kind.watch ? 0 : Math.min(longest, patience * (performance.now() - begun));
+    await new Promise((resolve) => { setTimeout(resolve, Math.max(pause, rest)); });
   }
 }
 

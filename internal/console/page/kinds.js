@@ -4,6 +4,7 @@ import { call, listed } from "./api.js";
 import { leaseOf, lookInto, wordsAt } from "./known.js";
 import { leases } from "./leases.js";
 import { schedules } from "./schedules.js";
+import { sets } from "./sets.js";
 import { age, moment, pairs, several, stamped, visible, who } from "./words.js";
 
 const lock = "sidekeeper.lock.v1.LockService";
@@ -134,6 +135,7 @@ export const kinds = [
     columns: [name, { title: "kind", className: "state", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
   schedules,
+  sets,
   {
     id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence. To make one: sidekeeper seq create invoices",
     list: (tell) => listed(`${sequence}/List`, {}, "sequences", tell),
