@@ -35,9 +35,10 @@ type round struct {
 	stores    *history.Writer
 	since     int64 // the ensemble's newest transaction before
 	began     time.Time
-	invalid   string      // why it does not count
-	broken    bool        // the stage cannot be used again
-	before    []stage.Use // what sidecars used before there were clients
+	patience  time.Duration // of the judge, and of nemeses
+	invalid   string        // why it does not count
+	broken    bool          // the stage cannot be used again
+	before    []stage.Use   // what sidecars used before there were clients
 	residue   *judge.Residue
 	flaws     []judge.Violation // seen by the conductor itself
 }
@@ -56,7 +57,7 @@ const (
 
 // play plays the round and has it judged. An error says that it could not be played at all.
 func (r *round) play(ctx context.Context) (*result, error) {
-	r.began = time.Now()
+	r.began, r.patience = time.Now(), r.plan.timeout+patience()
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (r *round) settings() history.Settings {
 		Seed: r.plan.seed, Profile: r.plan.profile.name, SessionTimeout: r.plan.timeout, Workload: strings.Join(r.plan.workloads, "+"),
 		LockRoot: lockRoot, SequenceRoot: sequenceRoot, GroupRoot: groupRoot, ConfigRoot: configRoot,
 		QueueRoot: queueRoot, BarrierRoot: barrierRoot, ScheduleRoot: scheduleRoot,
-		Patience: r.plan.timeout + patience(), Spares: r.plan.steady(), Damages: r.plan.stops(),
+		Patience: r.patience, Spares: r.plan.steady(), Damages: r.plan.stops(),
 	}
 }
 
@@ -178,7 +179,7 @@ func (r *round) disturb(ctx context.Context) error {
 			err := each.Haunt(striking, nemesis.Setting{
 				Stage: r.stage, Prefix: r.prefix(), Timeout: p.timeout, Tick: p.profile.ensemble.TickTime,
 				Silence:  time.Duration(p.profile.ensemble.SyncLimit) * p.profile.ensemble.TickTime,
-				Patience: r.settings().Patience,
+				Patience: r.patience,
 			}, dice, p.faults())
 			if err != nil {
 				return fmt.Errorf("%s: %w", each.Name, err)
