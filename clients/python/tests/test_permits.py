@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -84,6 +85,39 @@ async def test_holders_are_asked_when_a_semaphore_shrinks(client: aio.Client) ->
         break
 
 
+async def test_a_permit_bears_a_number_if_it_is_asked_for(client: aio.Client) -> None:
+    await client.create_semaphore("ids", 3)
+    first = await client.acquire_permits("ids", numbered=True)
+    second = await client.acquire_permits("ids", numbered=True)
+    plain = await client.acquire_permits("ids")
+    assert (first.number, second.number, plain.number) == (0, 1, None)
+    view = await client.get_semaphore("ids")
+    assert [holder.number for holder in view.holders] == [0, 1, None]
+    assert view.quarantines == ()
+    await first.release()
+    async with client.permits("ids", numbered=True, wait=0) as third:
+        assert third.number == 0
+    with pytest.raises(sidekeeper.InvalidFieldError):
+        await client.acquire_permits("ids", quarantine=60)
+
+
+async def test_a_number_that_was_lost_rests(client: aio.Client, sidecar: Sidecar) -> None:
+    await client.create_semaphore("ids", 3)
+    lost = await client.acquire_permits("ids", numbered=True, quarantine=3600)
+    await asyncio.to_thread(sidecar.expire_all)
+    await asyncio.wait_for(lost.wait_ended(), PATIENT)
+    assert isinstance(lost.error, sidekeeper.LostError)
+    assert (lost.number, lost.valid) == (0, False)
+    view = await client.get_semaphore("ids")
+    assert view.quarantines == (sidekeeper.Quarantine(0, None),)
+    async with client.permits("ids", numbered=True, quarantine=0) as other:
+        assert other.number == 1
+    (rests,) = (await client.get_semaphore("ids")).quarantines
+    assert rests.number == 0
+    assert rests.until is not None
+    assert 3500 < rests.until.timestamp() - time.time() < 3700
+
+
 def test_permits_are_held_by_threads(threaded: sidekeeper.Client) -> None:
     threaded.create_semaphore("threads", 1)
     with threaded.acquire_permits("threads") as held:
@@ -95,3 +129,5 @@ def test_permits_are_held_by_threads(threaded: sidekeeper.Client) -> None:
     assert threaded.get_semaphore("threads").held == 0
     assert threaded.resize_semaphore("threads", 2) == 0
     assert next(iter(threaded.watch_semaphore("threads"))).limit == 2
+    with threaded.acquire_permits("threads") as plain, threaded.acquire_permits("threads", numbered=True, quarantine=0) as numbered:
+        assert (plain.number, numbered.number) == (None, 0)

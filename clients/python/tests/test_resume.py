@@ -163,6 +163,24 @@ async def test_a_tick_outlives_its_sidecar_and_is_finished_by_the_next(resuming:
     assert [(each.run_id, each.state, each.attempt) for each in outcomes] == [("now", schedule_pb2.STATE_SUCCEEDED, 1)]
 
 
+async def test_a_permit_keeps_its_number_when_it_is_resumed(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client:
+        await client.create_semaphore("ids", 3)
+        first = await client.acquire_permits("ids", numbered=True)
+        second = await client.acquire_permits("ids", numbered=True)
+        await first.release()
+        resuming.kill()
+        await until(lambda: second.suspended)
+        resuming.start()
+        await until(lambda: not second.suspended)
+        await asyncio.sleep(TTL + 1)
+        assert (second.number, second.valid) == (1, True)
+        async with client.permits("ids", numbered=True) as third:
+            assert third.number == 0
+            assert [holder.number for holder in (await client.get_semaphore("ids")).holders] == [1, 0]
+        await second.release()
+
+
 async def test_asyncio_has_nothing_to_complain_of_when_a_sidecar_is_restarted(resuming: Resuming) -> None:
     complaints: list[str] = []
 

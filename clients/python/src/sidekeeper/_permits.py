@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sidekeeper import _transport
+from sidekeeper import _transport, _types
 from sidekeeper._claim import notify
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams
 from sidekeeper._lease import Lease, Leases
@@ -28,6 +28,9 @@ class Permits(OnLease):
         self.semaphore = semaphore
         self.token = 0
         """Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time."""
+        self.number: int | None = None
+        """The number that the permit bears, from 0 to the semaphore's limit - 1; None without `numbered`. No other caller has it while the
+        permit is valid: ask `valid` before each use. Do not keep it after the loss."""
         self.revocation: Revocation | None = None
         """The latest request to release the permits; None if there was none."""
         self._options = options
@@ -39,11 +42,13 @@ class Permits(OnLease):
             wait_timeout=duration(attempt.wait),
             owner=self._options.get("owner", ""),
             metadata=self._options.get("metadata"),
+            numbered=self._options.get("numbered", False),
+            quarantine=duration(self._options.get("quarantine")),
         )
         return await self._open(request, attempt)
 
     def _grant(self, granted: semaphore_pb2.Granted) -> str:
-        self.token = granted.token
+        self.token, self.number = granted.token, _types.number_of(granted)
         return granted.hold_id
 
     def _notice(self, kind: str | None, event: Any) -> None:

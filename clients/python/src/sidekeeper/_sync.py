@@ -634,6 +634,12 @@ class Permits(_Held):
         return self._permits.token
 
     @property
+    def number(self) -> int | None:
+        """The number that the permit bears, from 0 to the semaphore's limit - 1; None without `numbered`. No other caller has it while the
+        permit is valid: ask `valid` before each use. Do not keep it after the loss."""
+        return self._permits.number
+
+    @property
     def revocation(self) -> Revocation | None:
         """The latest request to release the permits; None if there was none."""
         return self._permits.revocation
@@ -1183,12 +1189,12 @@ class Client:
         self._loop.run(self._client.create_semaphore(name, limit))
 
     def resize_semaphore(self, name: str, limit: int, *, reason: str = "", grace: float | None = None) -> int:
-        """Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in
-        seconds, their holds are ended by force when it has passed: for operators."""
+        """Sets how many permits there are, and returns of how many too many the holders were asked: those with a number beyond it
+        first, then those granted last. With a grace in seconds, their holds are ended by force when it has passed: for operators."""
         return self._loop.run(self._client.resize_semaphore(name, limit, reason=reason, grace=grace))
 
     def get_semaphore(self, name: str) -> SemaphoreView:
-        """Returns the limit, the holders and the waiters of the semaphore. Raises SemaphoreNotFoundError."""
+        """Returns the limit, the holders, the waiters and the numbers in quarantine. Raises SemaphoreNotFoundError."""
         return self._loop.run(self._client.get_semaphore(name))
 
     def watch_semaphore(self, name: str) -> Iterator[SemaphoreView]:

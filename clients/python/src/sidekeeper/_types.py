@@ -175,6 +175,11 @@ class CommonPermitsOptions(TypedDict, total=False):
 
     permits: int
     """How many, all at once: 1 to 64; by default 1."""
+    numbered: bool
+    """Whether the permit bears a number: see Permits.number. It goes with one permit."""
+    quarantine: float | None
+    """For how many seconds the number rests if it is lost: up to 24 hours; by default 1 minute. A number that its holder releases is free
+    at once."""
     wait: float | None
     """As in LockOptions."""
     owner: str
@@ -408,10 +413,31 @@ class PermitContender:
     """Whether it was made by another client of the ensemble, not by Sidekeeper."""
     identity: str = ""
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
+    number: int | None = None
+    """That its permit bears; None of one without a number, and while it waits."""
 
     @staticmethod
     def _of(c: hold_pb2.Contender) -> PermitContender:
-        return PermitContender(c.permits, c.owner, dict(c.metadata), c.token, seconds(c.age), c.foreign, c.identity)
+        labels, number = dict(c.metadata), number_of(c)
+        return PermitContender(c.permits, c.owner, labels, c.token, seconds(c.age), c.foreign, c.identity, number)
+
+
+def number_of(wire: hold_pb2.Contender | semaphore_pb2.Granted) -> int | None:
+    """The number that a permit bears, which may be 0; None if it bears none."""
+    return wire.number if wire.HasField("number") else None
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """A number that was lost, and that no caller gets for a while."""
+
+    number: int
+    until: datetime | None = None
+    """When it ends; None if it begins only when the next caller wants a number."""
+
+    @staticmethod
+    def _of(wire: semaphore_pb2.Quarantine) -> Quarantine:
+        return Quarantine(wire.number, wire.until.ToDatetime(UTC) if wire.HasField("until") else None)
 
 
 @dataclass(frozen=True)
@@ -427,11 +453,13 @@ class SemaphoreView:
     waiters: tuple[PermitContender, ...]
     stale: bool = False
     """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
+    quarantines: tuple[Quarantine, ...] = ()
+    """The numbers that no permit bears and that rest, in order."""
 
     @staticmethod
     def _of(wire: semaphore_pb2.View, stale: bool = False) -> SemaphoreView:
         holders, waiters = tuple(map(PermitContender._of, wire.holders)), tuple(map(PermitContender._of, wire.waiters))
-        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters, stale)
+        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters, stale, tuple(map(Quarantine._of, wire.quarantines)))
 
 
 @dataclass(frozen=True)

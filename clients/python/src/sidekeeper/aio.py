@@ -430,15 +430,15 @@ class Client:
         await _transport.call_idempotent(self._semaphores.Create, request)
 
     async def resize_semaphore(self, name: str, limit: int, *, reason: str = "", grace: float | None = None) -> int:
-        """Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in
-        seconds, their holds are ended by force when it has passed: for operators."""
+        """Sets how many permits there are, and returns of how many too many the holders were asked: those with a number beyond it
+        first, then those granted last. With a grace in seconds, their holds are ended by force when it has passed: for operators."""
         check(name=name, limit=limit, reason=reason, grace=grace)
         request = semaphore_pb2.ResizeRequest(name=name, limit=limit, reason=reason, grace=duration(grace))
         reply = await _transport.call_idempotent(self._semaphores.Resize, request)
         return int(reply.asked)
 
     async def get_semaphore(self, name: str) -> SemaphoreView:
-        """Returns the limit, the holders and the waiters of the semaphore. Raises SemaphoreNotFoundError."""
+        """Returns the limit, the holders, the waiters and the numbers in quarantine. Raises SemaphoreNotFoundError."""
         check(name=name)
         reply = await _transport.call_idempotent(self._semaphores.Get, semaphore_pb2.GetRequest(name=name))
         return SemaphoreView._of(reply.view)
