@@ -31,7 +31,7 @@ class Pending:
     """Something that is waited for in the background."""
 
     def __init__(self) -> None:
-        self.position = 0
+        self.position: int | None = None
         self.present: int | None = None
         self.ahead: dict[str, int] = {}
         self.task: asyncio.Task[Any] | None = None
@@ -209,6 +209,19 @@ class Stage:
             "on_queued": lambda queued: setattr(pending, "position", queued.position),
         }
         await self.ask(step, self.client(step).work(step["schedule"], **options), pending)
+
+    async def do_create_semaphore(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).create_semaphore(step["semaphore"], step["count"]))
+
+    async def do_acquire_permit(self, step: Step) -> None:
+        pending = Pending()
+        options: aio.PermitsOptions = {
+            "numbered": step.get("numbered", False),
+            "quarantine": step.get("quarantine"),
+            "wait": step.get("wait"),
+            "on_queued": lambda position: setattr(pending, "position", position),
+        }
+        await self.ask(step, self.client(step).acquire_permits(step["semaphore"], **options), pending)
 
     async def do_claim(self, step: Step) -> None:
         known = self.things[step["of"]].id if "of" in step else None
@@ -643,6 +656,18 @@ class Stage:
     async def expect_tick(self, step: Step) -> None:
         assert self.things[step["of"]].run_id == step["run"]
         assert abs(time.time() - self.things[step["of"]].at.timestamp()) < 60
+
+    async def expect_number(self, step: Step) -> None:
+        assert self.things[step["of"]].number == step["number"]
+
+    async def expect_no_number(self, step: Step) -> None:
+        assert self.things[step["of"]].number is None
+
+    async def expect_rests(self, step: Step) -> None:
+        (rests,) = (await self.client(step).get_semaphore(step["semaphore"])).quarantines
+        assert rests.number == step["number"]
+        assert rests.until is not None
+        assert abs(rests.until.timestamp() - time.time() - step["for"]) < 30
 
     async def expect_works_on(self, step: Step) -> None:
         await self.until(step, lambda: list(self.works_on.values()).count(step["of"]) == step["number"])

@@ -535,8 +535,8 @@ export class Client implements Disposable {
   }
 
   /**
-   * Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in seconds,
-   * their holds are ended by force when it has passed: for operators.
+   * Sets how many permits there are, and returns of how many too many the holders were asked: those with a number beyond it first,
+   * then those granted last. With a grace in seconds, their holds are ended by force when it has passed: for operators.
    */
   async resizeSemaphore(
     name: string,
@@ -549,7 +549,7 @@ export class Client implements Disposable {
     return (await callIdempotent(this.semaphores.resize, request)).asked;
   }
 
-  /** Returns the limit, the holders and the waiters of the semaphore. Rejects with SemaphoreNotFoundError. */
+  /** Returns the limit, the holders, the waiters and the numbers in quarantine. Rejects with SemaphoreNotFoundError. */
   async getSemaphore(name: string): Promise<SemaphoreView> {
     checkArguments({ name });
     return semaphoreViewFrom((await callIdempotent(this.semaphores.get, { name })).view);

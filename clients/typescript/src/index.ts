@@ -35,7 +35,14 @@ export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";
 export { type JoinOptions, Membership } from "./membership.js";
 export { Attempt, type OnceOptions, type Outcome } from "./once.js";
-export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
+export {
+  type PermitContender,
+  Permits,
+  type PermitsOptions,
+  type Quarantine,
+  type SemaphoreView,
+  type WithPermitsOptions,
+} from "./permits.js";
 export { Tick, type WorkOptions } from "./schedule.js";
 export { type Assignment, Item, type ItemHandler, type ShareOptions } from "./share.js";
 export { Claim, type ClaimOptions } from "./standing.js";

@@ -11,7 +11,7 @@ import {
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
-import { HELD_OPTIONS, type Rules, callback, text, whole } from "./options.js";
+import { HELD_OPTIONS, type Rules, callback, flag, text, timespan, whole } from "./options.js";
 import { type Stub, call } from "./transport.js";
 import { type Labels, type Revocation, duration, revocationFrom, seconds } from "./types.js";
 
@@ -19,6 +19,13 @@ import { type Labels, type Revocation, duration, revocationFrom, seconds } from 
 export interface PermitsOptions {
   /** How many, all at once: 1 to 64; by default 1. */
   readonly permits?: number;
+  /** Whether the permit bears a number: see Permits.number. It goes with one permit. */
+  readonly numbered?: boolean;
+  /**
+   * For how many seconds the number rests if it is lost: up to 24 hours; by default 1 minute. A number that its holder releases is free at
+   * once.
+   */
+  readonly quarantine?: number;
   /** The lease to hold the permits with, of the same client; by default one of their own that ends with them. */
   readonly lease?: Lease;
   /** As in LockOptions. */
@@ -38,6 +45,8 @@ export interface PermitsOptions {
 
 export const PERMITS_OPTIONS: Rules<PermitsOptions> = {
   permits: whole,
+  numbered: flag,
+  quarantine: timespan,
   ...HELD_OPTIONS,
   owner: text,
   onQueued: callback,
@@ -56,6 +65,11 @@ type Event = NonNullable<AcquireResponse["event"]>;
 export class Permits extends Leased<AcquireRequest, Event, "granted"> {
   /** Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time. */
   token = 0n;
+  /**
+   * The number that the permit bears, from 0 to the semaphore's limit - 1; undefined without `numbered`. No other caller has it while the
+   * permit is valid: ask `valid` before each use. Do not keep it after the loss.
+   */
+  number: number | undefined;
   /** The latest request to release the permits; undefined if there was none. */
   revocation: Revocation | undefined;
 
@@ -78,7 +92,7 @@ export class Permits extends Leased<AcquireRequest, Event, "granted"> {
 
   /** @internal */
   async acquire(attempt: Attempt): Promise<this> {
-    const { permits = 1, owner = "", metadata = {}, signal } = this.options;
+    const { permits = 1, numbered = false, quarantine, owner = "", metadata = {}, signal } = this.options;
     const request = {
       name: this.semaphore,
       permits,
@@ -87,14 +101,15 @@ export class Permits extends Leased<AcquireRequest, Event, "granted"> {
       owner,
       metadata,
       keepalive: undefined,
-      numbered: false,
-      quarantine: undefined,
+      numbered,
+      quarantine: duration(quarantine),
     };
     return this.open(request, signal, attempt);
   }
 
   protected grant({ value }: { value: Granted }): string {
     this.token = value.token;
+    this.number = value.number;
     return value.holdId;
   }
 
@@ -137,6 +152,15 @@ export interface PermitContender {
   readonly foreign: boolean;
   /** Of its caller, as the sidecar that made it verified it; empty where callers are not told apart. */
   readonly identity: string;
+  /** That its permit bears; undefined of one without a number, and while it waits. */
+  readonly number: number | undefined;
+}
+
+/** A number that was lost, and that no caller gets for a while. */
+export interface Quarantine {
+  readonly number: number;
+  /** When it ends; undefined if it begins only when the next caller wants a number. */
+  readonly until: Date | undefined;
 }
 
 /** The holders and waiters of a semaphore, in order. */
@@ -148,6 +172,8 @@ export interface SemaphoreView {
   readonly held: number;
   readonly holders: readonly PermitContender[];
   readonly waiters: readonly PermitContender[];
+  /** The numbers that no permit bears and that rest, in order. */
+  readonly quarantines: readonly Quarantine[];
   /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
   readonly stale: boolean;
 }
@@ -159,10 +185,11 @@ export function semaphoreViewFrom(wire: View | undefined, stale = false): Semaph
     held: wire?.held ?? 0,
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
+    quarantines: (wire?.quarantines ?? []).map(({ number, until }) => ({ number, until })),
     stale,
   };
 }
 
-function contenderFrom({ permits, owner, metadata, token, age, foreign, identity }: Contender): PermitContender {
-  return { permits: permits ?? 0, owner, metadata, token, age: seconds(age), foreign, identity };
+function contenderFrom({ permits, owner, metadata, token, age, foreign, identity, number }: Contender): PermitContender {
+  return { permits: permits ?? 0, owner, metadata, token, age: seconds(age), foreign, identity, number };
 }

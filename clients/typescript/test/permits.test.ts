@@ -5,6 +5,7 @@ import test from "node:test";
 
 import {
   AlreadyContendingError,
+  InvalidFieldError,
   LostError,
   type Revocation,
   SemaphoreExistsError,
@@ -64,6 +65,40 @@ void test("a body is told that its permits are lost", async (t) => {
   });
   await assert.rejects(running, LostError);
   assert.equal(await client.withPermits("body", {}, () => 7), 7);
+});
+
+void test("a permit bears a number if it is asked for", async (t) => {
+  const { client } = await connected(t);
+  await client.createSemaphore("ids", 3);
+  const first = await client.acquirePermits("ids", { numbered: true });
+  const second = await client.acquirePermits("ids", { numbered: true });
+  const plain = await client.acquirePermits("ids");
+  assert.deepEqual([first.number, second.number, plain.number], [0, 1, undefined]);
+  const { holders, quarantines } = await client.getSemaphore("ids");
+  assert.deepEqual(
+    holders.map(({ number }) => number),
+    [0, 1, undefined],
+  );
+  assert.deepEqual(quarantines, []);
+  await first.release();
+  assert.equal(await client.withPermits("ids", { numbered: true, wait: 0 }, ({ number }) => number), 0);
+  await assert.rejects(client.acquirePermits("ids", { quarantine: 60 }), InvalidFieldError);
+});
+
+void test("a number that was lost rests", async (t) => {
+  const { client, sidecar } = await connected(t);
+  await client.createSemaphore("ids", 3);
+  const lost = await client.acquirePermits("ids", { numbered: true, quarantine: 3600 });
+  await sidecar.expire();
+  await lost.ended;
+  assert.ok(lost.error instanceof LostError);
+  assert.deepEqual([lost.number, lost.valid], [0, false]);
+  assert.deepEqual((await client.getSemaphore("ids")).quarantines, [{ number: 0, until: undefined }]);
+  assert.equal(await client.withPermits("ids", { numbered: true, quarantine: 0 }, ({ number }) => number), 1);
+  const [rests, ...others] = (await client.getSemaphore("ids")).quarantines;
+  assert.deepEqual([rests?.number, others], [0, []]);
+  const left = (Number(rests?.until) - Date.now()) / 1000;
+  assert.ok(left > 3500 && left < 3700, `${left} s`);
 });
 
 void test("holders are asked when a semaphore shrinks", async (t) => {

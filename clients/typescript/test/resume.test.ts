@@ -99,6 +99,24 @@ void test("an attempt outlives its sidecar, and is finished while that is away",
   await assert.rejects(client.begin("mail", "k"), AlreadyDoneError);
 });
 
+void test("a permit keeps its number when it is resumed", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  await client.createSemaphore("ids", 3);
+  const first = await client.acquirePermits("ids", { numbered: true });
+  const second = await client.acquirePermits("ids", { numbered: true });
+  await first.release();
+  await resuming.kill();
+  await until("it is suspended", 10, () => second.suspended);
+  await resuming.start();
+  await until("it is resumed", 10, () => !second.suspended);
+  await sleep(TTL + 1);
+  assert.deepEqual([second.number, second.valid], [1, true]);
+  assert.equal(await client.withPermits("ids", { numbered: true }, ({ number }) => number), 0);
+  await second.release();
+});
+
 void test("a tick outlives its sidecar, and is finished by the next", async (t) => {
   const resuming = await Resuming.begin(t);
   const channel = new Channel(resuming.address, credentials.createInsecure());
