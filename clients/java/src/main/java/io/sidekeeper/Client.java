@@ -887,8 +887,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Sets how many permits there are, and asks the holders of those that are too many, which are
-   * those granted last, to let go.
+   * Sets how many permits there are, and asks the holders of those that are too many to let go:
+   * those with a number beyond it first, then those granted last.
    *
    * @param name of the semaphore
    * @param limit how many permits there are from now on: 1 to 10,000
@@ -914,7 +914,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Shows who holds permits of a semaphore and who waits for some.
+   * Shows who holds permits of a semaphore, who waits for some, and which numbers rest.
    *
    * @param name of the semaphore
    * @return the view

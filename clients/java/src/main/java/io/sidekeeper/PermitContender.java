@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import java.time.Duration;
 import java.util.Map;
+import java.util.OptionalInt;
 
 /**
  * Somebody who holds permits of a semaphore, or waits for some.
@@ -14,6 +15,7 @@ import java.util.Map;
  * @param token of its permits; 0 if it waits
  * @param age how long it has held its permits, or waits, by the ensemble's clock
  * @param foreign whether it is a client of the ensemble that is not Sidekeeper's
+ * @param number that its permit bears; empty of one without a number, and while it waits
  */
 public record PermitContender(
     int permits,
@@ -22,4 +24,5 @@ public record PermitContender(
     Map<String, String> metadata,
     long token,
     Duration age,
-    boolean foreign) {}
+    boolean foreign,
+    OptionalInt number) {}

@@ -7,10 +7,12 @@ import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
 import io.sidekeeper.semaphore.v1.AcquireRequest;
 import io.sidekeeper.semaphore.v1.AcquireResponse;
+import io.sidekeeper.semaphore.v1.Granted;
 import io.sidekeeper.semaphore.v1.ReleaseRequest;
 import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -20,6 +22,7 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
   private final PermitsOptions options;
   private final Serial events;
   private long token;
+  private OptionalInt number = OptionalInt.empty();
   private volatile @Nullable Revocation revocation;
 
   private Permits(
@@ -96,7 +99,11 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
             .setName(semaphore)
             .setPermits(options.permits())
             .setOwner(options.owner())
-            .putAllMetadata(options.metadata());
+            .putAllMetadata(options.metadata())
+            .setNumbered(options.numbered());
+    if (options.quarantine() != null) {
+      request.setQuarantine(Wire.duration(options.quarantine()));
+    }
     if (wait != null) {
       request.setWaitTimeout(Wire.duration(wait));
     }
@@ -105,8 +112,10 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
 
   @Override
   String grant(AcquireResponse event) {
-    token = event.getGranted().getToken();
-    return event.getGranted().getHoldId();
+    Granted granted = event.getGranted();
+    token = granted.getToken();
+    number = granted.hasNumber() ? OptionalInt.of(granted.getNumber()) : OptionalInt.empty();
+    return granted.getHoldId();
   }
 
   @Override
@@ -156,6 +165,16 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
    */
   public long token() {
     return token;
+  }
+
+  /**
+   * Says which number the permit bears. No other caller has it while the permit is valid: ask
+   * isValid before each use. Do not keep the number after the loss.
+   *
+   * @return from 0 to the semaphore's limit - 1; empty without {@link PermitsOptions#numbered}
+   */
+  public OptionalInt number() {
+    return number;
   }
 
   /**

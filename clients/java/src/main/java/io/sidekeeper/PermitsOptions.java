@@ -14,6 +14,10 @@ import org.jspecify.annotations.Nullable;
  *     zero tries once, null waits for ever for the grant, and 10 seconds each time for what is away
  * @param owner who the caller is, for people: at most 128 bytes
  * @param metadata more about the caller, for people: at most 1 KiB in all
+ * @param numbered whether the permit bears a number, see {@link Permits#number}; it goes with one
+ *     permit
+ * @param quarantine for how long the number rests if it is lost: from zero to 24 hours; null for 1
+ *     minute. A number that its holder releases is free at once
  * @param listener is told what becomes of the permits
  */
 public record PermitsOptions(
@@ -22,6 +26,8 @@ public record PermitsOptions(
     @Nullable Duration waitTimeout,
     String owner,
     Map<String, String> metadata,
+    boolean numbered,
+    @Nullable Duration quarantine,
     PermitsListener listener) {
   private static final PermitsListener DEAF = new PermitsListener() {};
 
@@ -33,18 +39,21 @@ public record PermitsOptions(
    * @param waitTimeout as described above
    * @param owner as described above
    * @param metadata as described above
+   * @param numbered as described above
+   * @param quarantine as described above
    * @param listener as described above
    */
   public PermitsOptions {
     Rules.time("waitTimeout", waitTimeout);
     Rules.given("owner", owner);
     metadata = Rules.labels(metadata);
+    Rules.time("quarantine", quarantine);
     Rules.given("listener", listener);
   }
 
   /** Takes one, with a lease of its own, and waits for ever. */
   public PermitsOptions() {
-    this(1, null, null, "", Map.of(), DEAF);
+    this(1, null, null, "", Map.of(), false, null, DEAF);
   }
 
   /**
@@ -54,7 +63,8 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions permits(int permits) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 
   /**
@@ -64,7 +74,8 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions lease(@Nullable Lease lease) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 
   /**
@@ -74,7 +85,8 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions waitTimeout(@Nullable Duration waitTimeout) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 
   /**
@@ -84,7 +96,8 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions owner(String owner) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 
   /**
@@ -94,7 +107,30 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions metadata(Map<String, String> metadata) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
+  }
+
+  /**
+   * Says whether the permit bears a number.
+   *
+   * @param numbered as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions numbered(boolean numbered) {
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
+  }
+
+  /**
+   * Says for how long the number rests if it is lost.
+   *
+   * @param quarantine as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions quarantine(@Nullable Duration quarantine) {
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 
   /**
@@ -104,6 +140,7 @@ public record PermitsOptions(
    * @return the same with this changed
    */
   public PermitsOptions listener(PermitsListener listener) {
-    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+    return new PermitsOptions(
+        permits, lease, waitTimeout, owner, metadata, numbered, quarantine, listener);
   }
 }

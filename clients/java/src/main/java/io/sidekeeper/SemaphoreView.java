@@ -3,6 +3,7 @@ package io.sidekeeper;
 import io.sidekeeper.hold.v1.Contender;
 import io.sidekeeper.semaphore.v1.View;
 import java.util.List;
+import java.util.OptionalInt;
 
 /**
  * Who holds a semaphore's permits and who waits for some.
@@ -13,6 +14,7 @@ import java.util.List;
  * @param holders in the order of their grants
  * @param waiters in the order of their turn
  * @param waitersOmitted how many more wait that are not shown
+ * @param quarantines the numbers that no permit bears and that rest, in order
  * @param stale from a watch, whether the ensemble or the sidecar is out of contact, so that this
  *     may be out of date
  */
@@ -23,6 +25,7 @@ public record SemaphoreView(
     List<PermitContender> holders,
     List<PermitContender> waiters,
     int waitersOmitted,
+    List<Quarantine> quarantines,
     boolean stale) {
   static SemaphoreView of(View wire, boolean stale) {
     return new SemaphoreView(
@@ -32,6 +35,7 @@ public record SemaphoreView(
         wire.getHoldersList().stream().map(SemaphoreView::contender).toList(),
         wire.getWaitersList().stream().map(SemaphoreView::contender).toList(),
         wire.getWaitersOmitted(),
+        wire.getQuarantinesList().stream().map(Quarantine::of).toList(),
         stale);
   }
 
@@ -43,6 +47,7 @@ public record SemaphoreView(
         wire.getMetadataMap(),
         wire.getToken(),
         Wire.duration(wire.getAge()),
-        wire.getForeign());
+        wire.getForeign(),
+        wire.hasNumber() ? OptionalInt.of(wire.getNumber()) : OptionalInt.empty());
   }
 }

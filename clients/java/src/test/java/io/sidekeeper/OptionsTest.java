@@ -129,6 +129,7 @@ class OptionsTest {
         new Refusal("waitTimeout is PT-1S" + TIME, () -> new LocksOptions().waitTimeout(NEGATIVE)),
         new Refusal(
             "waitTimeout is PT-1S" + TIME, () -> new PermitsOptions().waitTimeout(NEGATIVE)),
+        new Refusal("quarantine is PT-1S" + TIME, () -> new PermitsOptions().quarantine(NEGATIVE)),
         new Refusal(
             "waitTimeout is PT-1S" + TIME, () -> new BarrierOptions().waitTimeout(NEGATIVE)),
         new Refusal(

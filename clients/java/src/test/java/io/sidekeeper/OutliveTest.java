@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -217,6 +218,26 @@ class OutliveTest {
     assertTrue(attempt.isValid());
     attempt.finish(Outcome.SUCCEEDED, "");
     assertThrows(AlreadyDoneException.class, () -> client.begin("alone", "k", new OnceOptions()));
+  }
+
+  @Test
+  void aPermitKeepsItsNumberWhenItIsResumed() throws Exception {
+    PermitsOptions numbered = new PermitsOptions().numbered(true);
+    client.createSemaphore("ids", 3);
+    Permits first = client.acquirePermits("ids", numbered);
+    Permits second = client.acquirePermits("ids", numbered.lease(lease));
+    first.release();
+    kill(sidecar);
+    Sidecar.until("it is suspended", second::isSuspended);
+    start();
+    Sidecar.until("it is resumed", () -> !second.isSuspended());
+    Sidecar.pause(TTL + 1); // for longer than anything is valid without the sidecar
+    assertTrue(second.isValid());
+    assertEquals(OptionalInt.of(1), second.number());
+    try (Permits third = client.acquirePermits("ids", numbered)) {
+      assertEquals(OptionalInt.of(0), third.number());
+    }
+    second.release();
   }
 
   @Test

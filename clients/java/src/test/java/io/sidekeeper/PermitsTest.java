@@ -8,7 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -22,6 +25,7 @@ import org.junit.jupiter.api.function.Executable;
 @Timeout(60)
 class PermitsTest {
   private static final PermitsOptions ONE = new PermitsOptions();
+  private static final PermitsOptions NUMBERED = ONE.numbered(true);
 
   private Sidecar sidecar;
   private Client client;
@@ -106,6 +110,42 @@ class PermitsTest {
     assertEquals("LEASE_LOST", told.get(Sidecar.PATIENT, TimeUnit.SECONDS).why().reason());
     assertThrows(LostException.class, held::close);
     client.acquirePermits("lost", ONE).close();
+  }
+
+  @Test
+  void aPermitBearsANumberIfItIsAskedFor() throws Exception {
+    client.createSemaphore("ids", 3);
+    Permits first = client.acquirePermits("ids", NUMBERED);
+    Permits second = client.acquirePermits("ids", NUMBERED);
+    Permits plain = client.acquirePermits("ids", ONE);
+    List<OptionalInt> expected = List.of(OptionalInt.of(0), OptionalInt.of(1), OptionalInt.empty());
+    assertEquals(expected, List.of(first.number(), second.number(), plain.number()));
+    SemaphoreView view = client.getSemaphore("ids");
+    assertEquals(expected, view.holders().stream().map(PermitContender::number).toList());
+    assertEquals(List.of(), view.quarantines());
+    first.release();
+    try (Permits third = client.acquirePermits("ids", NUMBERED.waitTimeout(Duration.ZERO))) {
+      assertEquals(OptionalInt.of(0), third.number());
+    }
+    refused("INVALID_FIELD", () -> client.acquirePermits("ids", ONE.quarantine(Duration.ZERO)));
+  }
+
+  @Test
+  void aNumberThatWasLostRests() throws Exception {
+    client.createSemaphore("ids", 3);
+    Permits lost = client.acquirePermits("ids", NUMBERED.quarantine(Duration.ofHours(1)));
+    sidecar.expireAll();
+    Sidecar.until("it is lost", () -> lost.error().isPresent());
+    assertEquals(OptionalInt.of(0), lost.number());
+    assertEquals(
+        List.of(new Quarantine(0, Optional.empty())), client.getSemaphore("ids").quarantines());
+    try (Permits other = client.acquirePermits("ids", NUMBERED.quarantine(Duration.ZERO))) {
+      assertEquals(OptionalInt.of(1), other.number());
+    }
+    List<Quarantine> rests = client.getSemaphore("ids").quarantines();
+    assertEquals(List.of(0), rests.stream().map(Quarantine::number).toList());
+    long left = Duration.between(Instant.now(), rests.get(0).until().orElseThrow()).toSeconds();
+    assertTrue(left > 3500 && left < 3700, () -> left + " s");
   }
 
   @Test
