@@ -59,6 +59,9 @@ type step struct {
 	Count, Ahead                     int32
 	Group, Member, Set               string
 	OnConflict                       string `yaml:"on conflict"`
+	Semaphore                        string
+	Numbered                         bool
+	Quarantine                       *float64
 	Key, Value, If, Prefix           string
 	Work, Per, Outcome               string
 	OnLoss                           string `yaml:"on loss"`
@@ -574,6 +577,16 @@ var doing = map[string]func(*stage, step){
 		must(s.t, err)
 	},
 	"share": (*stage).share,
+	"create semaphore": func(s *stage, of step) {
+		s.ended(of, s.client(of).CreateSemaphore(s.t.Context(), of.Semaphore, int(of.Count)))
+	},
+	"acquire permit": func(s *stage, of step) {
+		options := sidekeeper.PermitsOptions{Numbered: of.Numbered, Quarantine: optional(of.Quarantine), Wait: optional(of.Wait)}
+		options.OnQueued = func(position int) { s.locked(func() { s.positions[of.As] = position }) }
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.AcquirePermits(ctx, of.Semaphore, options)
+		})
+	},
 	"open lease": func(s *stage, of step) {
 		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
 		if of.TTL != nil {
@@ -958,7 +971,10 @@ var expecting = map[string]func(*stage, step){
 	},
 	"queued": func(s *stage, of step) {
 		s.until(of, func() (is bool) {
-			s.locked(func() { is = s.positions[of.Of] == of.Position })
+			s.locked(func() {
+				position, told := s.positions[of.Of]
+				is = told && position == of.Position
+			})
 			return is
 		})
 	},
@@ -1034,6 +1050,26 @@ var expecting = map[string]func(*stage, step){
 		tick := s.claims[of.Of].(*sidekeeper.Tick)
 		if late := time.Since(tick.At()); tick.RunID() != of.Run || late < -time.Minute || late > time.Minute {
 			s.t.Fatalf("%s is of run %q, due %v ago", of.Of, tick.RunID(), late)
+		}
+	},
+	"number": func(s *stage, of step) {
+		if number := s.claims[of.Of].(*sidekeeper.Permits).Number(); number != of.Number {
+			s.t.Fatalf("%s has number %d", of.Of, number)
+		}
+	},
+	"no number": func(s *stage, of step) {
+		if number := s.claims[of.Of].(*sidekeeper.Permits).Number(); number != -1 {
+			s.t.Fatalf("%s has number %d", of.Of, number)
+		}
+	},
+	"rests": func(s *stage, of step) {
+		view, err := s.client(of).GetSemaphore(s.t.Context(), of.Semaphore)
+		must(s.t, err)
+		if len(view.Quarantines) != 1 || view.Quarantines[0].Number != of.Number {
+			s.t.Fatalf("%+v", view.Quarantines)
+		}
+		if left := time.Until(view.Quarantines[0].Until); (left - seconds(of.For)).Abs() > 30*time.Second {
+			s.t.Fatal(left)
 		}
 	},
 	"works on": func(s *stage, of step) {

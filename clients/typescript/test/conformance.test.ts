@@ -25,6 +25,7 @@ import {
   LostError,
   Membership,
   type Mode,
+  Permits,
   type OnConflict,
   type OnceOptions,
   type Outcome,
@@ -78,6 +79,9 @@ interface Step {
   readonly candidate?: string;
   readonly to?: string;
   readonly "on conflict"?: OnConflict;
+  readonly semaphore?: string;
+  readonly numbered?: boolean;
+  readonly quarantine?: number | bigint;
   readonly key?: string;
   readonly value?: string;
   readonly if?: "missing" | "exists";
@@ -116,7 +120,7 @@ const played = scenarios.filter(({ only }) => only?.includes("typescript") ?? tr
 interface Pending {
   readonly controller: AbortController;
   readonly result: Promise<Thing>;
-  position: number;
+  position: number | undefined;
   ahead: ReadonlyMap<string, number>;
   settled: boolean;
 }
@@ -144,7 +148,7 @@ interface Watch {
   leader: string | undefined;
 }
 
-type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Attempt | Tick;
+type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry | Attempt | Tick | Permits;
 
 /** Plays one scenario. */
 class Stage {
@@ -264,6 +268,12 @@ class Stage {
     return found;
   }
 
+  private permit(name: string | undefined): Permits {
+    const found = this.thing(name);
+    assert.ok(found instanceof Permits);
+    return found;
+  }
+
   private token(step: Step, name: string | undefined): bigint {
     const found = this.thing(name);
     if (found instanceof Locks) {
@@ -377,7 +387,7 @@ class Stage {
       this.keep(step, await this.attempt(step, result));
       return;
     }
-    const pending: Pending = { controller, result, position: 0, ahead: new Map(), settled: false };
+    const pending: Pending = { controller, result, position: undefined, ahead: new Map(), settled: false };
     const settle = (): void => {
       pending.settled = true;
     };
@@ -444,6 +454,21 @@ class Stage {
         const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }), owner: owner ?? "" };
         return client.work(step.schedule ?? "", { ...given, signal, onQueued });
       }),
+    "create semaphore": async (step) => {
+      await this.attempt(step, this.client(step).createSemaphore(step.semaphore ?? "", Number(step.count)));
+    },
+    "acquire permit": async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onQueued = (position: number): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.position = position;
+          }
+        };
+        const rests = step.quarantine === undefined ? {} : { quarantine: Number(step.quarantine) };
+        const options = { ...waiting(step), ...rests, numbered: step.numbered ?? false, signal, onQueued };
+        return client.acquirePermits(step.semaphore ?? "", options);
+      }),
     claim: async (step) => {
       const known = step.of === undefined ? {} : { claimId: this.claim(step.of).id };
       const options = { ...known, ...waiting(step), owner: step.owner ?? "" };
@@ -481,7 +506,8 @@ class Stage {
           held instanceof Locks ||
           held instanceof BarrierEntry ||
           held instanceof Attempt ||
-          held instanceof Tick,
+          held instanceof Tick ||
+          held instanceof Permits,
       );
       await this.attempt(step, held.release());
     },
@@ -838,6 +864,14 @@ class Stage {
       assert.ok(Math.abs(Date.now() - found.at.getTime()) < 60_000);
     },
     history: async (step) => assert.deepEqual(await this.sidecar.schedules.history(step.schedule ?? ""), step.are),
+    number: (step) => assert.equal(this.permit(step.of).number, Number(step.number)),
+    "no number": (step) => assert.equal(this.permit(step.of).number, undefined),
+    rests: async (step) => {
+      const [rests, ...others] = (await this.client(step).getSemaphore(step.semaphore ?? "")).quarantines;
+      assert.deepEqual([rests?.number, others], [Number(step.number), []]);
+      const left = (Number(rests?.until) - Date.now()) / 1000;
+      assert.ok(Math.abs(left - Number(step.for)) < 30, `${left} s`);
+    },
     "works on": async (step) =>
       this.until(step, () => [...this.worksOn.values()].filter((of) => of === step.of).length === Number(step.number)),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),

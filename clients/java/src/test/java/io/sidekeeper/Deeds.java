@@ -166,6 +166,12 @@ final class Deeds {
       case "extend" ->
           give(step, () -> stage.thing(step, LockClaim.class).extend(step.time("for")));
       case "end claim" -> give(step, () -> stage.thing(step, LockClaim.class).release());
+      case "create semaphore" ->
+          give(
+              step,
+              () ->
+                  stage.client(step).createSemaphore(step.text("semaphore"), step.whole("count")));
+      case "acquire permit" -> acquirePermit(step);
       default -> throw new AssertionError("nobody knows how to do " + step);
     }
   }
@@ -301,6 +307,22 @@ final class Deeds {
     Stage.Pending pending = new Stage.Pending();
     LockOptions options = options(step).listener(pending);
     stage.later(step, pending, client.acquireAsync(step.text("lock"), options));
+  }
+
+  private void acquirePermit(Step step) throws Exception {
+    Client client = stage.client(step);
+    String semaphore = step.text("semaphore");
+    PermitsOptions options =
+        new PermitsOptions()
+            .numbered(step.is("numbered"))
+            .quarantine(step.time("quarantine"))
+            .waitTimeout(step.time("wait"));
+    if (step.is("later")) {
+      Stage.Pending pending = new Stage.Pending();
+      stage.later(step, pending, client.acquirePermitsAsync(semaphore, options.listener(pending)));
+    } else {
+      stage.attempt(step, () -> client.acquirePermits(semaphore, options));
+    }
   }
 
   private void acquireAll(Step step) throws Exception {

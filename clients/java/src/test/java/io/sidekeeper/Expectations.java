@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
@@ -108,6 +109,15 @@ final class Expectations {
       }
       case "history" ->
           assertEquals(step.get("are"), stage.sidecar.schedules.history(step.text("schedule")));
+      case "number" -> assertEquals(OptionalInt.of(step.whole("number")), permits(step).number());
+      case "no number" -> assertEquals(OptionalInt.empty(), permits(step).number());
+      case "rests" -> {
+        List<Quarantine> rests =
+            stage.client(step).getSemaphore(step.text("semaphore")).quarantines();
+        assertEquals(
+            List.of(step.whole("number")), rests.stream().map(Quarantine::number).toList());
+        assertLeft(step, rests.get(0).until().orElseThrow());
+      }
       case "works on" -> {
         stage.until(
             step,
@@ -125,10 +135,7 @@ final class Expectations {
         LockClaim claim = stage.thing(step, LockClaim.class);
         long counts = claim.check().toMillis();
         assertTrue(counts > 0 && counts <= 58_000, step::toString);
-        Duration left = Duration.between(Instant.now(), claim.until().orElseThrow());
-        assertTrue(
-            left.minus(step.time("for")).abs().compareTo(Duration.ofSeconds(30)) < 0,
-            step::toString);
+        assertLeft(step, claim.until().orElseThrow());
       }
       case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
       case "waiting" -> stage.until(step, () -> isWaiting(step));
@@ -139,6 +146,17 @@ final class Expectations {
       }
       default -> throw new AssertionError("nobody knows how to expect " + step);
     }
+  }
+
+  /** Sees that something ends in about as many seconds as the step says. */
+  private static void assertLeft(Step step, Instant until) {
+    Duration left = Duration.between(Instant.now(), until);
+    assertTrue(
+        left.minus(step.time("for")).abs().compareTo(Duration.ofSeconds(30)) < 0, step::toString);
+  }
+
+  private Permits permits(Step step) {
+    return stage.thing(step, Permits.class);
   }
 
   private boolean isWaiting(Step step) {

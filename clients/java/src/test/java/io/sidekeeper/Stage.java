@@ -40,8 +40,8 @@ class Stage implements AutoCloseable {
   }
 
   /** Something that is waited for in the background. */
-  static final class Pending implements LockListener, CampaignListener {
-    volatile int position;
+  static final class Pending implements LockListener, CampaignListener, PermitsListener {
+    volatile int position = -1;
     volatile int present;
     volatile Map<String, Integer> ahead = Map.of();
     CompletableFuture<? extends Held> task = new CompletableFuture<>();
@@ -49,6 +49,11 @@ class Stage implements AutoCloseable {
     @Override
     public void queued(Queued queued) {
       position = queued.position();
+    }
+
+    @Override
+    public void queued(int ahead) {
+      position = ahead;
     }
 
     @Override
@@ -61,6 +66,12 @@ class Stage implements AutoCloseable {
 
     @Override
     public void resumed() {}
+
+    @Override
+    public void revocationRequested(Revocation revocation) {}
+
+    @Override
+    public void lost(LostException lost) {}
   }
 
   /** What a watch has told so far. */
