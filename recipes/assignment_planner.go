@@ -223,13 +223,16 @@ func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) er
 	return nil
 }
 
-// balanced is the plan that follows, and whether it gives each member what it has.
+// balanced is the plan that follows, and whether it gives each member what it has. A hidden member, whose capacity is not known, gets no more.
 func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, same bool) {
 	members := slices.Concat(view.Members, view.hidden)
 	shares := make([]*share, len(members))
 	for i, member := range members {
 		fresh := i >= len(view.Members) || p.seen[member.Name].fresh.After(now)
 		shares[i] = &share{name: member.Name, capacity: member.Capacity, items: slices.Clone(member.Items), fresh: fresh}
+		if i >= len(view.Members) {
+			shares[i].capacity = len(member.Items)
+		}
 	}
 	balance(view.All(), shares)
 	form.Members, same = map[string][]string{}, true

@@ -299,6 +299,18 @@ func (c crew) foreignMember(name string) {
 	c.must(err)
 }
 
+// It may have no room: another program's, or one that is drained.
+func TestAMemberThatMayNotBeReadGetsNothing(t *testing.T) {
+	t.Parallel()
+	inCrew(t, 4, func(c crew) {
+		reader := c.NewReader()
+		reader.Before(denying(shards.Path + "/members/b"))
+		c.entersWith(reader, "a", 1)
+		c.foreignMember("b")
+		c.expectShares(15*time.Second, "a:0, b:, none:1 2 3")
+	})
+}
+
 // Members come and go at random, and readers and writes are late or lost. When all is quiet again, each item has one member that is there, and
 // the parts differ by one at most.
 func TestEachItemHasOneMemberInTheEnd(t *testing.T) {
