@@ -38,6 +38,10 @@ export function open(kind, row, left) {
 
 async function follow(kind, row, show, status, signal) {
   while (!signal.aborted) {
+    if (!kind.watch && document.visibilityState !== "visible") {
+      await new Promise((resolve) => { setTimeout(resolve, pause); });
+      continue;
+    }
     const begun = performance.now();
     try {
       if (kind.watch) {
