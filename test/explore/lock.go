@@ -346,7 +346,8 @@ func (l *lock) state() string {
 }
 
 func (l *lock) stateAs(order [callers]int) string {
-	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(l.version), byte(len(l.places)))
+	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(l.version))
+	text = append(text, byte(len(l.places)))
 	for _, p := range l.places {
 		text = append(text, byte(slices.Index(order[:], p.of)), byte(p.token))
 	}
@@ -355,7 +356,8 @@ func (l *lock) stateAs(order [callers]int) string {
 		left := func(until int) byte { return byte(max(0, until-l.now)) }
 		text = append(
 			text, byte(s.request), byte(s.stage), byte(s.place), byte(s.granted), left(s.proved+1), // the ensemble ends it after that
-			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before), byte(s.write), byte(s.sent), byte(s.seen),
+			byte(s.asked), left(s.answers[0]), left(s.answers[1]), left(s.counts[0]), left(s.counts[1]), left(s.before),
+			byte(s.write), byte(s.sent), byte(s.seen),
 		)
 		for _, is := range []bool{
 			s.held, s.ofLease, s.first, s.goes, s.lost, s.expired, s.onWay, s.knows, s.dead, s.silent, s.closed, s.gone, s.watched[0], s.watched[1],

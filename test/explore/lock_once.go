@@ -8,7 +8,7 @@ func (l *lock) ofAttempt(s *side, may func(bool, string, act)) {
 	if !l.once {
 		return
 	}
-	waits := s.stage == waiting && s.first && !s.recorded && !s.lost && !s.down
+	waits := s.awaitsRecord()
 	may(waits && s.write == 0 && s.proved > l.now, "has its attempt sent", func(_ *lock, s *side) { s.write = s.place })
 	may(s.write != 0, "has its attempt carried out or refused", func(l *lock, s *side) {
 		s.recorded = l.carry(s) && s.stage == waiting && !s.down
