@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/caller"
+	"github.com/sidekeeper/sidekeeper/test/chaos/nemesis"
 )
 
 // An alone is a round of one workload that takes longer than others: for how long nemeses strike, and for how long callers go on afterwards.
@@ -16,15 +17,15 @@ type alone struct {
 	faults, calm time.Duration
 }
 
-// alones are all there are, by name. In the calm each item of a set gets a holder again: the plan settles, and the clients' pauses end. The claims
-// of clients that were killed run out.
+// alones are all there are, by name. In the calm each item of a set gets a holder again: the plan settles, and the clients' pauses end. The
+// claims of clients that were killed run out.
 var alones = map[string]alone{
 	"shares": {caller.Sharing, time.Minute, 40 * time.Second},
 	"claims": {caller.Claiming, 2 * time.Minute, 80 * time.Second},
 }
 
 // aloneDisturbed are the nemeses of such a round, as disturbing are those of a round of ticks.
-var aloneDisturbed = [][]string{{"N2", "N3", "N12"}, {"N7", "N10", "N11", "N22"}, {"N5", "N8", "N10c"}}
+var aloneDisturbed = [][]string{{"N2", "N3", "N12"}, {"N7", "N10", "N11", "N18", "N22"}, {"N8", "N10c"}}
 
 // drawAlone is the plan of such a round.
 func (s *settings) drawAlone(seed uint64, p profile) (plan, error) {
@@ -35,5 +36,7 @@ func (s *settings) drawAlone(seed uint64, p profile) (plan, error) {
 	p.faults, p.calm = of.faults, of.calm
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: []string{of.workload}, timeout: p.timeouts[0], resuming: dice.IntN(2) == 0}
-	return s.drawFromEach(dice, drawn, aloneDisturbed)
+	drawn, err := s.drawFromEach(dice, drawn, aloneDisturbed)
+	drawn.resuming = drawn.resuming || slices.ContainsFunc(drawn.nemeses, func(n nemesis.Nemesis) bool { return n.Resuming })
+	return drawn, err
 }

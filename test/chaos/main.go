@@ -135,7 +135,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.IntVar(&s.restarts, "restarts", 0, "have each round be this many restarts of sidecars, under callers in several languages, and nothing else")
 	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients they use then, by commas: three processes each")
 	f.IntVar(&s.ticks, "ticks", 0, "have each round last until about so many ticks of a crontab were due, with kills and cuts, and nothing else")
-	f.StringVar(&s.alone, "alone", "", "have each round be minutes of kills, cuts and freezes among one kind of callers: shares, 24 members of a set of 500 items, or claims")
+	f.StringVar(&s.alone, "alone", "", "have each round be minutes of faults among one kind of callers: shares of a set of 500 items, or claims")
 	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }

@@ -14,7 +14,8 @@ import (
 // Claiming is the workload of locks that are claimed, and nothing else.
 const Claiming = "W20"
 
-// How many locks are claimed, by how many callers of each process beside as many that hold them; for how long a claim stands, which is the least.
+// How many locks are claimed, by how many callers of each process beside as many that hold them; for how long a claim stands, which is the
+// least.
 const (
 	claimedLocks = 24
 	claimants    = 1

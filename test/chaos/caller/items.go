@@ -121,7 +121,8 @@ func (s *sharer) handle(ctx context.Context, item *sidekeeper.Item) error {
 	s.mu.Lock()
 	w := s.wanted[item.Name()]
 	if w == nil || w.held { // it has just moved
-		w = s.ask(item.Name())
+		s.mu.Unlock()
+		return nil
 	}
 	w.held = true
 	c := s.twin()

@@ -9,18 +9,16 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 )
 
-// How many numbers a pool has, which is fewer than its callers, and for how long one rests that was lost.
-const (
-	poolSize   = 10
-	quarantine = 500 * time.Millisecond
-)
+// poolSize is how many numbers a pool has, which is fewer than its callers.
+const poolSize = 10
 
 // A numbered permit is a lock of its number.
 type numbered struct{ *sidekeeper.Permits }
 
 func (n numbered) FencingToken() int64 { return n.Token() }
 
-// bearNumbers has a number of a pool for a while, again and again. The sidecars' clocks let a lost one rest for 5 seconds beside its quarantine.
+// bearNumbers has a number of a pool for a while, again and again. A lost one rests for longer than its session outlives
+// the caller's belief, and for 5 seconds more since clocks may be wrong.
 func bearNumbers(ctx context.Context, c *caller) {
 	pool := c.name("pool")
 	for c.makePool(ctx, pool) != nil && ctx.Err() == nil {
@@ -43,6 +41,7 @@ func (c *caller) makePool(ctx context.Context, pool string) error {
 
 // bearNumber says whether there was a number.
 func (c *caller) bearNumber(ctx context.Context, pool string) bool {
+	quarantine := 2 * c.order.Timeout
 	op := c.begin(history.Event{Kind: history.Numbering, Pool: pool, Rest: quarantine, Resumes: c.order.Resumes})
 	permits, err := c.library.AcquirePermits(ctx, pool, sidekeeper.PermitsOptions{
 		Numbered: true, Quarantine: new(quarantine), Lease: c.options(ctx, c.dice.IntN(2) == 0).Lease, Owner: history.Owner(c.order.Client, op),

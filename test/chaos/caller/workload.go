@@ -38,7 +38,7 @@ var Workloads = map[string]Workload{
 	"W17":    {About: "forty items of a set, shared out among members that come and go", callers: 1, run: shareFew},
 	"W19":    {About: "numbers of a pool, which rest if they are lost", callers: 1, run: bearNumbers},
 	Sharing:  {About: "one large set of items, and nothing else", callers: manyMembers, Apart: true, run: shareMany},
-	Claiming: {About: "locks that are claimed, released and left to run out, beside callers that hold them", callers: claimants + 1, Apart: true, run: claimLocks},
+	Claiming: {About: "locks that are claimed, beside callers that hold them", callers: claimants + 1, Apart: true, run: claimLocks},
 	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":     {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

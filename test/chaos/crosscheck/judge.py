@@ -21,7 +21,7 @@ import urllib.parse
 import zlib
 
 CREATE, DELETE, SET, CREATE2, ERROR, MULTI, CONTAINER, DELETE_CONTAINER, TTL, CLOSE_SESSION = 1, 2, 5, 15, -1, 14, 19, 20, 21, -11
-CLOCKS = 5_000_000_000  # nanoseconds, by which the clocks that end a claim may be wrong
+SWEEP = 21_000_000_000  # nanoseconds, after which a claim is ended at the latest that is over: clocks may be wrong, and each sidecar looks at times
 PLACE = re.compile(r"_c_[^/]*-(lock-|__READ__|__WRIT__)\d+")
 BEGINS = ("called", "asked", "invoked", "joining", "watching")
 NEVER = float("inf")
@@ -241,7 +241,8 @@ class Judge:
         if self.late(min(op.granted, op.over), place.turn, op):
             self.broken("5", who, "was not granted though nobody was before it")
         beside = self.settings["sessionTimeout"] * 3 // 2  # since its session may have to end; a claim's time has to
-        if self.late(place.until, op.over, op, beside + (op.begin["rest"] + CLOCKS if "rest" in op.begin else 0)):
+        over = max(op.over, op.belief[1]) if op.belief else op.over
+        if self.late(place.until, over, op, beside + (op.begin["rest"] + SWEEP if "rest" in op.begin else 0)):
             self.broken("5", who, "gave up its place, which stayed for longer than a session lives")
         if op.token:
             if op.over == NEVER or self.late(op.over, min(place.until, self.asleep(op, op.granted)), op):

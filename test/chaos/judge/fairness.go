@@ -39,11 +39,7 @@ func checkFairness(e *evidence, v *Verdict) {
 
 // checkHerd is for rounds in which there is nothing but mutexes: elsewhere others look at nodes, too.
 func checkHerd(e *evidence, v *Verdict) {
-	onlyMutexes := !slices.ContainsFunc(e.operations, func(o *operation) bool {
-		return o.Kind == history.Watching || o.Kind == history.Joining || o.Queue != "" || o.Barrier != "" || o.Schedule != "" || o.Pool != "" ||
-			o.Kind == history.Called && (o.Mode != history.Exclusive || o.Rest > 0)
-	})
-	if len(e.fired) < 2 || e.log == nil || !onlyMutexes || len(e.sets) > 0 {
+	if len(e.fired) < 2 || e.log == nil || len(e.sets) > 0 || slices.ContainsFunc(e.operations, (*operation).isMore) {
 		return
 	}
 	gone := 0
@@ -56,5 +52,17 @@ func checkHerd(e *evidence, v *Verdict) {
 	}
 	if fired := e.fired[len(e.fired)-1] - e.fired[0]; fired > int64(mostFired*gone) {
 		v.accusef(Fairness, "%d watches were fired by %d contenders that went", fired, gone)
+	}
+}
+
+// isMore says whether it is about more than a mutex.
+func (o *operation) isMore() bool {
+	switch o.Kind {
+	case history.Called:
+		return o.Mode != history.Exclusive || o.Rest > 0
+	case history.Watching, history.Joining, history.Numbering:
+		return true
+	default:
+		return o.Queue != "" || o.Barrier != "" || o.Schedule != ""
 	}
 }

@@ -14,8 +14,9 @@ type set struct {
 	since history.Instant
 }
 
-// resettling is how long a plan may take beside what else may take time: it waits for more changes for up to 10 seconds, and for a turn.
-const resettling = 11 * time.Second
+// resettling is how long two plans may take beside what else may take time: each waits for more changes for up to 10 seconds, and for a turn.
+// The first may give an item to a member that leaves.
+const resettling = 2 * 11 * time.Second
 
 // checkItems demands that each item of a set has a holder again in time while there are members, which there always are until the last
 // operation of the round. That no two have it, and count, is told of each lock.

@@ -6,41 +6,41 @@ func TestAnItemThatHasNoHolderForTooLongIsTold(t *testing.T) {
 	const held = `
 		20 1/1 called S/000
 		31 1/1 granted 5
-		32 1/1 believed 31 40000`
+		32 1/1 believed 31 20000`
 	const second = `
 		61001 2/1 releasing
 		61002 2/1 ended OK
 		70000 0/0 quiet`
 	judgeAll(t, Items, []story{
 		{name: "one that a member has, and then another", seen: "10 0/0 defined S 1" + held + `
-			40001 1/1 ended Aborted LEASE_LOST
-			40002 2/1 called S/000
-			54000 2/1 granted 7` + second, logged: `
+			20001 1/1 ended Aborted LEASE_LOST
+			20002 2/1 called S/000
+			34000 2/1 granted 7` + second, logged: `
 			5 30 s1 place 1/1 S%2F000
-			6 40001 s1 expire
-			7 53900 s2 place 2/1 S%2F000
+			6 20001 s1 expire
+			7 33900 s2 place 2/1 S%2F000
 			8 61002 s2 close`},
 		{name: "one that is free for too long", seen: "10 0/0 defined S 1" + held + `
-			40001 1/1 ended Aborted LEASE_LOST
-			40002 2/1 called S/000
-			56000 2/1 granted 7`, logged: `
+			20001 1/1 ended Aborted LEASE_LOST
+			20002 2/1 called S/000
+			47000 2/1 granted 7`, logged: `
 			5 30 s1 place 1/1 S%2F000
-			6 40001 s1 expire
-			7 55500 s2 place 2/1 S%2F000`, want: "S/000 had no holder for 15.4"},
+			6 20001 s1 expire
+			7 46500 s2 place 2/1 S%2F000`, want: "S/000 had no holder for 26.4"},
 		{name: "one that was free for long, since a server was away", seen: "10 0/0 defined S 1" + held + `
-			40001 1/1 ended Aborted LEASE_LOST
+			20001 1/1 ended Aborted LEASE_LOST
 			41000 0/0 fault N3 server/1
 			42000 0/0 heal N3 server/1
-			40002 2/1 called S/000
+			20002 2/1 called S/000
 			56000 2/1 granted 7` + second, logged: `
 			5 30 s1 place 1/1 S%2F000
-			6 40001 s1 expire
+			6 20001 s1 expire
 			7 55500 s2 place 2/1 S%2F000
 			8 61002 s2 close`},
 		{name: "one that no member gets any more", seen: "10 0/0 defined S 1" + held + `
-			40001 1/1 ended Aborted LEASE_LOST`, logged: `
+			20001 1/1 ended Aborted LEASE_LOST`, logged: `
 			5 30 s1 place 1/1 S%2F000
-			6 40001 s1 expire`, want: "S/000 had no holder for 20.9"},
+			6 20001 s1 expire`, want: "S/000 had no holder for 40.9"},
 		{name: "one that no member ever gets", seen: "10 0/0 defined S 2" + held, logged: `
 			5 30 s1 place 1/1 S%2F000`, want: "S/001 had no holder for 1m0.9"},
 		{name: "one that is given up at the end", seen: "10 0/0 defined S 1" + held + `

@@ -89,12 +89,13 @@ func (e *evidence) checkGhost(v *Verdict, a *attempt, p *place) {
 	}
 }
 
-// outlives is for how long a claim may stand that no caller counts on: its time, and what clocks may be wrong.
+// outlives is for how long a claim may stand that no caller counts on: its time, the 5 seconds that clocks may be wrong, and the 16 after which
+// each sidecar looks again.
 func (a *attempt) outlives() time.Duration {
 	if a.Rest == 0 {
 		return 0
 	}
-	return a.Rest + 5*time.Second
+	return a.Rest + 21*time.Second
 }
 
 // checkStall demands that the caller whose turn it is hears of it.

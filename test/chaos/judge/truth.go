@@ -57,8 +57,8 @@ func placeOf(token int64, queue []*place) *place {
 func (e *evidence) checkOwner(v *Verdict, a *attempt, p *place) {
 	owner := ownerOf(p.Life)
 	switch {
-	case p.Owner == 0 && a.Rest == 0:
-		v.accusef(Truth, "%s was granted %s with a node that no session owns: %s", a.name(), a.Lock, p.Path)
+	case (p.Owner == 0) != (a.Rest > 0):
+		v.accusef(Truth, "%s was granted %s with a node that no session owns, or a claim with a session's: %s", a.name(), a.Lock, p.Path)
 	case p.mode != a.Mode:
 		v.accusef(Truth, "%s was granted %s as %s with a place for %s: %s", a.name(), a.Lock, a.Mode, p.mode, p.Path)
 	case owner != "" && owner != history.Owner(a.Client, a.Op):
