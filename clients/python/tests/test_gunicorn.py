@@ -40,28 +40,33 @@ def app(environ, start_response):
         return [f"{os.getpid()} {error}".encode()]
 """
 
+# A worker that hears SIGTERM before it has its handlers, which it has when it says so, goes on until gunicorn kills it.
+SAYS_WHEN_READY = """
+def post_worker_init(worker):
+    open(f"ready-{worker.pid}", "w").close()
+"""
+
+WORKERS = 2
+
 Serve = Callable[[str], Callable[[], list[str]]]
 
 
 @pytest.fixture
 def serve(sidecar: Sidecar, directory: Path) -> Iterator[Serve]:
-    """Starts an application with two workers, and returns what answers a request."""
+    """Starts an application with its workers, and returns what answers a request."""
     started: list[subprocess.Popen[bytes]] = []
     address = f"{directory}/g.sock"
 
     def start(application: str) -> Callable[[], list[str]]:
         (directory / "application.py").write_text(application)
-        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers=2", f"--bind=unix:{address}", "--log-level=critical"]
+        (directory / "gunicorn.conf.py").write_text(SAYS_WHEN_READY)
+        command = [sys.executable, "-m", "gunicorn", "--preload", f"--workers={WORKERS}", f"--bind=unix:{address}", "--log-level=critical"]
         environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": os.pathsep.join(sys.path)}
         started.append(subprocess.Popen([*command, "application:app"], cwd=directory, env=environment))
         until = time.monotonic() + PATIENT
-        while not listens() and time.monotonic() < until:
+        while len(list(directory.glob("ready-*"))) < WORKERS and time.monotonic() < until:
             time.sleep(0.01)
         return request
-
-    def listens() -> bool:
-        with socket.socket(socket.AF_UNIX) as connection:
-            return connection.connect_ex(address) == 0
 
     def request() -> list[str]:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -85,7 +90,7 @@ def test_a_worker_makes_its_own_client(serve: Serve) -> None:
         worker, valid = request()
         assert valid == "True"
         workers.add(worker)
-    assert 1 <= len(workers) <= 2
+    assert 1 <= len(workers) <= WORKERS
 
 
 def test_a_client_that_was_made_before_the_fork_says_so(serve: Serve) -> None:
