@@ -21,7 +21,7 @@ import urllib.parse
 import zlib
 
 CREATE, DELETE, SET, CREATE2, ERROR, MULTI, CONTAINER, DELETE_CONTAINER, TTL, CLOSE_SESSION = 1, 2, 5, 15, -1, 14, 19, 20, 21, -11
-SWEEP = 21_000_000_000  # nanoseconds, after which a claim is ended at the latest that is over: clocks may be wrong, and each sidecar looks at times
+SWEEP = 21_000_000_000  # a claim that is over is ended so much later: clocks may be wrong, and sidecars look at times
 PLACE = re.compile(r"_c_[^/]*-(lock-|__READ__|__WRIT__)\d+")
 BEGINS = ("called", "asked", "invoked", "joining", "watching")
 NEVER = float("inf")
@@ -168,11 +168,10 @@ class Judge:
 
     def late(self, when, since, op, beside=0):
         """Whether something was too late, though no fault of the caller, of its sidecar or of a server stood in its way, nor a slow machine."""
-        patience = self.settings["patience"] + beside
-        due = since + patience
+        due = since + (patience := self.settings["patience"] + beside)
         for _, target, begin, end in self.faults:
-            if begin <= due and (target in ("", op.client, op.sidecar) or target.startswith("server/")):
-                due = max(due, end + patience)
+            mine = target in ("", op.client, op.sidecar) or target.startswith("server/")
+            due = max(due, end + patience) if mine and begin <= due else due
         return self.recovered and min(when, self.quiet) > due
 
     def path(self, root, *names):
@@ -240,9 +239,8 @@ class Judge:
             self.broken("2", who, f"was sure for {(op.belief[1] - place.until) / 1e6:.3f} ms after its place was gone")
         if self.late(min(op.granted, op.over), place.turn, op):
             self.broken("5", who, "was not granted though nobody was before it")
-        beside = self.settings["sessionTimeout"] * 3 // 2  # since its session may have to end; a claim's time has to
-        over = max(op.over, op.belief[1]) if op.belief else op.over
-        if self.late(place.until, over, op, beside + (op.begin["rest"] + SWEEP if "rest" in op.begin else 0)):
+        stays = op.begin["rest"] + SWEEP if "rest" in op.begin else self.settings["sessionTimeout"] * 3 // 2
+        if self.late(place.until, max(op.over, op.belief[1] if op.belief else 0), op, stays):
             self.broken("5", who, "gave up its place, which stayed for longer than a session lives")
         if op.token:
             if op.over == NEVER or self.late(op.over, min(place.until, self.asleep(op, op.granted)), op):
@@ -256,8 +254,7 @@ class Judge:
         """Nobody is sure of a lock beside another whom it excludes, by the histories alone."""
         before = []
         for op in sure:
-            before = [other for other in before if other.belief[1] > op.belief[0]]
-            for other in before:
+            for other in (before := [other for other in before if other.belief[1] > op.belief[0]]):
                 if "read" not in (op.begin["mode"], other.begin["mode"]) or op.begin["mode"] != other.begin["mode"]:
                     both = (min(op.belief[1], other.belief[1]) - op.belief[0]) / 1e6
                     self.broken("2", f"{other.name} and {op.name}", f"were both sure of {lock} for {both:.3f} ms")
@@ -368,8 +365,7 @@ class Judge:
         """One watch of the configuration: it shows what was stored, never goes back, and ends with what is stored."""
         told, stale, synced = {}, False, None
         for event in op.events:
-            stale = event["kind"] == "lagging" or stale and event["kind"] != "fresh"
-            synced = event["at"] if event["kind"] == "synced" else synced
+            stale, synced = event["kind"] == "lagging" or stale and event["kind"] != "fresh", event["at"] if event["kind"] == "synced" else synced
             for change in event.get("changes", ()):
                 states = [i for i in self.states(change, event["at"]) if i >= told.get(change["key"], [0])[0]]
                 if not states:
@@ -395,8 +391,7 @@ def main():
     parser.add_argument("logs", type=pathlib.Path, nargs="+", help="the directories of transaction logs, one for each server")
     options = parser.parse_args()
     judge = Judge(read(options.histories), options.logs, options.since)
-    if not judge.unjudged:
-        judge.judge()
+    judge.unjudged or judge.judge()
     print(json.dumps({"counts": judge.counts, "violations": judge.violations, "unjudged": judge.unjudged}, indent=1))
     return 2 if judge.unjudged else 1 if judge.violations else 0
 
