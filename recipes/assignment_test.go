@@ -262,6 +262,24 @@ func TestAPlanThatIsLateUndoesNoNewerPlan(t *testing.T) {
 	})
 }
 
+// Its view is older than what it plans for, though the plan before is the one that it has seen.
+func TestAPlannerThatLagsPlansForNoMemberThatHasGone(t *testing.T) {
+	t.Parallel()
+	inCrew(t, 4, func(c crew) {
+		lagging := c.NewReader()
+		c.entersWith(lagging, "a", unbounded)
+		b := c.enters("b", unbounded)
+		c.expectShares(5*time.Second, "a:0 2, b:1 3")
+		b.stop()
+		d := c.enters("d", unbounded)
+		d.stop() // so that only a plans
+		time.Sleep(time.Second)
+		lagging.Lag()
+		b.session.Expire()
+		c.expectShares(12*time.Second, "a:0 2, d:1 3")
+	})
+}
+
 func TestAPlanThatNamesAnItemTwiceGivesItOnce(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {

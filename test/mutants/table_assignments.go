@@ -26,4 +26,10 @@ var assignments = []Mutant{
 			Package: "service", Test: "TestASecondMemberOfANameWaits", Complaint: `want "DeadlineExceeded WAIT_TIMEOUT"`,
 		}},
 	},
+	{
+		ID: "W64", Bug: "a plan rests on what a sidecar that lags had seen, so that members that have gone get items",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAPlannerThatLagsPlansForNoMemberThatHasGone", Complaint: `none:1 3", not "a:0 2, d:1 3"`,
+		}},
+	},
 }
