@@ -17,8 +17,8 @@ type numbered struct{ *sidekeeper.Permits }
 
 func (n numbered) FencingToken() int64 { return n.Token() }
 
-// bearNumbers has a number of a pool for a while, again and again. A lost one rests for longer than its session outlives
-// the caller's belief, and for 5 seconds more since clocks may be wrong.
+// bearNumbers has a number of a pool for a while, again and again. A lost one rests for longer than its session outlives the caller's belief,
+// and for 5 seconds more since clocks may be wrong.
 func bearNumbers(ctx context.Context, c *caller) {
 	pool := c.name("pool")
 	for c.makePool(ctx, pool) != nil && ctx.Err() == nil {
