@@ -113,7 +113,7 @@ func TestACommandThatDiesOfASignalThatItIsSentIsLost(t *testing.T) {
 	revoked.want(t, 128+15)
 	w.lost("revoked")
 
-	handled := w.begins("handled", "--", "sh", "-c", `trap "exit 5" TERM; echo ready; sleep 600 & wait`)
+	handled := w.begins("handled", "--", os.Args[0], "polite")
 	handled.wantLine(t, "ready")
 	handled.signal(syscall.SIGTERM)
 	handled.want(t, 5)
