@@ -79,7 +79,7 @@ func (d directory) names(ctx context.Context, tree recipes.Tree) ([]string, erro
 }
 
 // namesBelow goes through the nodes below one that lies at this place in the directory. What others have put there and is no
-// name is left out, and with it all below it; so are contenders, whose names are too long for a segment.
+// name is left out, and with it all below it; so are contenders.
 func (d directory) namesBelow(ctx context.Context, tree recipes.Tree, at string) ([]string, error) {
 	children, err := tree.Children(ctx, d.root+at)
 	if errors.Is(err, recipes.ErrNoNode) {

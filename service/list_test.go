@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -35,13 +36,13 @@ func (s *scene) listed(request *lockv1.ListRequest) []string {
 func TestListNamesLocksInOrderByWholeSegmentsAndInPages(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {
-		for _, directory := range []string{"b", "a%2Fx", "a-b", "a", "a%2Fy", "a", "not a name", "zookeeper"} {
+		for _, directory := range []string{"b", "a%2Fx", "a-b", "a", "a%2Fy", "a", "orders:eu west", "zookeeper"} {
 			s.contend(directory)
 		}
 		_, err := s.ensemble.memory.Create("/locks/idle", nil, embedded.Persistent, 0)
 		s.must(err)
 		for _, size := range []int32{0, 1, 2, 1000} {
-			same(t, "all", s.listed(&lockv1.ListRequest{PageSize: size}), "[a:2 a-b:1 a/x:1 a/y:1 b:1]")
+			same(t, "all", s.listed(&lockv1.ListRequest{PageSize: size}), "[a:2 a-b:1 a/x:1 a/y:1 b:1 orders:eu west:1]")
 			same(t, "below a", s.listed(&lockv1.ListRequest{PageSize: size, Prefix: "a"}), "[a:2 a/x:1 a/y:1]")
 		}
 		same(t, "below c", s.listed(&lockv1.ListRequest{Prefix: "c"}), "[]")
@@ -68,9 +69,35 @@ func TestListOfNestedDirectories(t *testing.T) {
 		s.contend("team/orders")
 		s.contend("team/items")
 		s.contend("alone")
-		same(t, "names", s.listed(&lockv1.ListRequest{}), "[alone:1 team/items:1 team/orders:1]")
+		s.contend("team/eu:west")
+		same(t, "names", s.listed(&lockv1.ListRequest{}), "[alone:1 team/eu:west:1 team/items:1 team/orders:1]")
 		s.acquire(s.callers, &lockv1.AcquireRequest{Name: "team"}).sees("FailedPrecondition NAME_IS_DIRECTORY")
 	}, func(o *service.Options) { o.NestedLocks = true })
+}
+
+// A program of another library calls its locks as it likes. They are shown, and no lock of that name is granted.
+func TestALockIsShownUnderTheNameThatAnotherProgramGaveIt(t *testing.T) {
+	t.Parallel()
+	const others = "orders:eu west"
+	virtually(t, func(t *testing.T, s *scene) {
+		s.contend(others)
+		got, err := s.LockServiceClient.Get(s.context(), &lockv1.GetRequest{Name: others})
+		s.must(err)
+		same(t, "view", len(got.GetView().GetHolders()), 1)
+		explained, err := s.LockServiceClient.Explain(s.context(), &lockv1.ExplainRequest{Name: others})
+		s.must(err)
+		same(t, "explanation", explained.GetLocks()[0].GetName(), others)
+		watch, err := s.LockServiceClient.Watch(s.context(), &lockv1.WatchRequest{Name: others})
+		s.must(err)
+		first, err := watch.Recv()
+		s.must(err)
+		same(t, "watched", len(first.GetView().GetHolders()), 1)
+		s.acquire(s.callers, &lockv1.AcquireRequest{Name: others}).sees("InvalidArgument INVALID_FIELD name")
+		for _, bad := range []string{"", "a//b", "..", "zookeeper", "a%2Fb", "a\tb", strings.Repeat("x", 1025)} {
+			_, err := s.LockServiceClient.Get(s.context(), &lockv1.GetRequest{Name: bad})
+			same(t, bad, outcome(err), "InvalidArgument INVALID_FIELD name")
+		}
+	})
 }
 
 func TestListRefusesBadFields(t *testing.T) {

@@ -22,7 +22,9 @@ func (s *Services) waits() recipes.Waits { return s.options.waits() }
 
 func (o Options) waits() recipes.Waits {
 	return recipes.Waits{Path: o.WaitRoot, Lock: func(text string) (recipes.Lock, bool) {
-		return directory{root: o.LockRoot, nested: o.NestedLocks}.lock(name{text}), BrokenNameRule(text) == ""
+		locks := directory{root: o.LockRoot, nested: o.NestedLocks}
+		shown, err := locks.parseShown("name", text)
+		return locks.lock(shown), err == nil
 	}}
 }
 

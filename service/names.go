@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -12,6 +14,7 @@ import (
 const (
 	longestName    = 200
 	longestSegment = 64
+	longestPath   = 1024 // of one that another library's program has chosen
 )
 
 // A name is what a caller calls a lock. It has passed parseName, so that it cannot lead out of its directory.
@@ -68,6 +71,41 @@ func isForbidden(r rune) bool {
 	return true
 }
 
+// parseShown checks the name in a request that only shows what is there: that may be one that a program of another library has chosen.
+func (d directory) parseShown(field, value string) (name, error) {
+	rule := brokenPathRule(value)
+	if !d.nested && strings.Contains(value, slash) {
+		rule = "no name has " + slash // or it had a second one, of which no policy knows
+	}
+	if rule != "" {
+		return name{}, invalid(field, value, rule)
+	}
+	return name{value}, nil
+}
+
+// brokenPathRule says why no node can have the name; it is empty if one can.
+func brokenPathRule(value string) string {
+	switch {
+	case value == "" || len(value) > longestPath:
+		return fmt.Sprintf("a name that is shown has 1 to %d bytes", longestPath)
+	case !utf8.ValidString(value) || strings.ContainsFunc(value, isInNoPath):
+		return "a name that is shown has only characters that ZooKeeper takes"
+	case value == "zookeeper" || strings.HasPrefix(value, "zookeeper/"):
+		return "no name begins with zookeeper"
+	}
+	for segment := range strings.SplitSeq(value, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return "no segment of a name is empty, . or .."
+		}
+	}
+	return ""
+}
+
+// isInNoPath says of a character that ZooKeeper refuses it.
+func isInNoPath(r rune) bool {
+	return unicode.IsControl(r) || r >= 0xD800 && r <= 0xF8FF || r >= 0xFFF0
+}
+
 // under says whether the name lies under the prefix, counted by whole segments. Every name lies under the empty prefix.
 func (n name) under(prefix string) bool {
 	return prefix == "" || n.text == prefix || strings.HasPrefix(n.text, prefix+"/")
@@ -77,6 +115,7 @@ func (n name) under(prefix string) bool {
 type directory struct {
 	root   string
 	nested bool // a name's segments are nodes; otherwise a name is one node, so that none lies in another's
+	shared bool // with programs of other libraries, whose names are listed, too
 	latch  bool // candidates of elections are named as Curator's LeaderLatch names them
 
 	losses *recipes.Losses // of locks; may be nil
@@ -114,7 +153,8 @@ func (d directory) name(relative string) (name, bool) {
 	if !d.nested {
 		text = strings.ReplaceAll(relative, slash, "/")
 	}
-	return name{text}, BrokenNameRule(text) == ""
+	others := d.shared && brokenPathRule(text) == "" && (!d.nested || !recipes.IsContender(path.Base(text)))
+	return name{text}, others || BrokenNameRule(text) == ""
 }
 
 // LockPath is the node that a lock with this name lies in, for whoever looks after the ensemble itself.

@@ -13,7 +13,10 @@ import (
 )
 
 // directories are one of each layout.
-var directories = []directory{{root: "/var/locks"}, {root: "/var/locks", nested: true}}
+var directories = []directory{
+	{root: "/var/locks"}, {root: "/var/locks", nested: true},
+	{root: "/var/locks", shared: true}, {root: "/var/locks", nested: true, shared: true},
+}
 
 // zookeeperTakes is what ZooKeeper's PathUtils asks of a path, on the 16-bit characters that Java sees.
 func zookeeperTakes(node string) bool {
@@ -86,6 +89,26 @@ func FuzzWhatLiesInADirectoryIsTheNodeOfItsName(f *testing.F) {
 			parsed, ok := d.name(found)
 			if node := d.lock(parsed).Path; ok && node != d.root+"/"+found {
 				t.Errorf("%q is taken for the name %q, which lies at %q", found, parsed, node)
+			}
+		}
+	})
+}
+
+// A program of another library may have given a lock any name that ZooKeeper takes.
+func FuzzANameThatIsShownLiesAtANodeThatZooKeeperTakes(f *testing.F) {
+	for _, shown := range []string{"orders:eu", "a b/c", "a//b", "../x", "zookeeper", "\x7f", "ключ", "\U0001F600", "\ufff0", "\xff", "a%2Fb"} {
+		f.Add(shown)
+	}
+	f.Fuzz(func(t *testing.T, shown string) {
+		for _, d := range directories {
+			parsed, err := d.parseShown("name", shown)
+			if err != nil {
+				same(t, "outcome", outcome(toldOf(err)), "InvalidArgument INVALID_FIELD name")
+				continue
+			}
+			node := d.lock(parsed).Path
+			if back, ok := d.name(strings.TrimPrefix(node, d.root+"/")); !zookeeperTakes(node) || d.shared && !d.nested && (!ok || back != parsed) {
+				t.Errorf("%q lies at %q, which is %q", shown, node, back)
 			}
 		}
 	})

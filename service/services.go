@@ -219,7 +219,9 @@ func (s *Services) forceAfter(after *time.Duration) recipes.ForceAfter {
 }
 
 func (s *Services) lockDirectory() directory {
-	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks, latch: s.options.LatchElections, losses: &s.losses}
+	return directory{
+		root: s.options.LockRoot, nested: s.options.NestedLocks, shared: true, latch: s.options.LatchElections, losses: &s.losses,
+	}
 }
 
 func (s *Services) groupDirectory() directory { return directory{root: s.options.GroupRoot} }

@@ -31,6 +31,32 @@ func TestAWriterOfCuratorThatBecomesAReaderLetsOurReadersIn(t *testing.T) {
 	})
 }
 
+// Other libraries give a lock any name that ZooKeeper takes. No caller can ask for it, and each sees who holds it.
+func TestALockThatNoCallerCanNameIsShown(t *testing.T) {
+	s := realStage(t, 1)
+	peers, client := s.foreign(t), s.client(t)
+	for library, recipe := range map[string]string{"curator": "mutex", "kazoo": "shared", "go-zookeeper": "lock"} {
+		t.Run(library, func(t *testing.T) {
+			name := "orders:eu@" + library
+			holdWith(t, peers[library], recipe, lockRoot+name)
+			listed := map[string]int{}
+			for lock, err := range client.List(t.Context(), "") {
+				must(t, err)
+				listed[lock.Name] = lock.Contenders
+			}
+			if listed[name] != 1 {
+				t.Errorf("%s is listed with %d contenders", name, listed[name])
+			}
+			view, err := client.Get(t.Context(), name)
+			must(t, err)
+			if len(view.Holders) != 1 {
+				t.Errorf("%s is shown as %v", name, view)
+			}
+			expect(t, peers[library], "released", "release", "holder")
+		})
+	}
+}
+
 func TestWhatIsNoContenderIsInTheWayOfOthersAndNotOfUs(t *testing.T) {
 	on(t, func(t *testing.T, s stage) {
 		peers, session := s.all(t), s.look(t)

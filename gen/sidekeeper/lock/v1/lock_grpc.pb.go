@@ -46,6 +46,9 @@ const (
 //
 // A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
 // first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
+//
+// Programs with other libraries may give their locks any name that ZooKeeper takes. List shows these, and Get, Watch and Explain take them, up
+// to 1 KiB.
 type LockServiceClient interface {
 	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
 	// once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and
@@ -403,6 +406,9 @@ type LockService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 //
 // A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
 // first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
+//
+// Programs with other libraries may give their locks any name that ZooKeeper takes. List shows these, and Get, Watch and Explain take them, up
+// to 1 KiB.
 type LockServiceServer interface {
 	// Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if it has to wait, at
 	// once and later at most once a second, then `granted` once. While the lock is held, it sends `suspended`, `resumed` and

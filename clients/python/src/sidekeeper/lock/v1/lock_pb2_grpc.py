@@ -30,6 +30,9 @@ class LockServiceStub(object):
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
     first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
+
+    Programs with other libraries may give their locks any name that ZooKeeper takes. List shows these, and Get, Watch and Explain take them, up
+    to 1 KiB.
     """
 
     def __init__(self, channel):
@@ -105,6 +108,9 @@ class LockServiceServicer(object):
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
     first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
+
+    Programs with other libraries may give their locks any name that ZooKeeper takes. List shows these, and Get, Watch and Explain take them, up
+    to 1 KiB.
     """
 
     def Acquire(self, request, context):
@@ -432,6 +438,9 @@ class LockService(object):
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`. No segment is `.` or `..`, and the
     first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything else happens.
+
+    Programs with other libraries may give their locks any name that ZooKeeper takes. List shows these, and Get, Watch and Explain take them, up
+    to 1 KiB.
     """
 
     @staticmethod
