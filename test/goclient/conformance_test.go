@@ -1024,6 +1024,16 @@ var expecting = map[string]func(*stage, step){
 			s.t.Fatalf("%v, not %v", owners, of.Are)
 		}
 	},
+	"name": func(s *stage, of step) {
+		if got := sidekeeper.NameOf(of.Of); got != of.Is {
+			s.t.Errorf("%q, not %q", got, of.Is)
+		}
+	},
+	"segment": func(s *stage, of step) {
+		if got := sidekeeper.SegmentOf(of.Of); got != of.Is {
+			s.t.Errorf("%q, not %q", got, of.Is)
+		}
+	},
 	"waiters": func(s *stage, of step) {
 		s.until(of, func() bool {
 			view, err := s.client(of).Get(s.t.Context(), of.Lock)

@@ -47,9 +47,9 @@ type Lock struct {
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// NewLock makes a Lock that does nothing until an elector looks at it.
+// NewLock makes a Lock that does nothing until an elector looks at it. An election that is no name becomes one as sidekeeper.NameOf says.
 func NewLock(client *sidekeeper.Client, election string, options Options) *Lock {
-	l := &Lock{client: client, election: election, options: options}
+	l := &Lock{client: client, election: sidekeeper.NameOf(election), options: options}
 	l.stopped, l.stop = context.WithCancelCause(context.Background())
 	return l
 }

@@ -314,6 +314,14 @@ def test_the_record_of_a_message_stands_for_a_day_unless_the_task_says_otherwise
         assert record(sidecar, f"celery/{name}", "1").keep.seconds == keep * 3600
 
 
+def test_names_and_keys_that_sidekeeper_does_not_take_become_some_that_it_takes(app: Celery, sidecar: Sidecar) -> None:
+    @app.task(name="mail:send", base=Single, shared=False, once_key=lambda: "order/1")  # type: ignore[untyped-decorator]
+    def mail() -> None: ...
+
+    deliver(mail, "1")
+    assert record(sidecar, "celery/_-mail_3asend", "_-order_2f1").attempt == 1
+
+
 def test_a_task_that_replaces_itself_is_done(app: Celery, sidecar: Sidecar) -> None:
     @app.task(base=Single, shared=False, lock="mail", once_key=lambda order: order, bind=True)  # type: ignore[untyped-decorator]
     def pay(self: Any, order: str) -> None:

@@ -597,6 +597,12 @@ class Stage:
     async def expect_holders(self, step: Step) -> None:
         assert [holder.owner for holder in (await self.view(step)).holders] == step["are"]
 
+    async def expect_name(self, step: Step) -> None:
+        assert sidekeeper.name_of(step["of"]) == step["is"]
+
+    async def expect_segment(self, step: Step) -> None:
+        assert sidekeeper.segment_of(step["of"]) == step["is"]
+
     async def expect_waiters(self, step: Step) -> None:
         until = time.monotonic() + WITHIN
         while len((await self.view(step)).waiters) != step["number"]:

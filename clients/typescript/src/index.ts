@@ -34,6 +34,7 @@ export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";
 export { type JoinOptions, Membership } from "./membership.js";
+export { nameOf, segmentOf } from "./names.js";
 export { Attempt, type OnceOptions, type Outcome } from "./once.js";
 export {
   type PermitContender,

@@ -35,7 +35,9 @@ import {
   SuspendedError,
   Tick,
   type WithLockOptions,
+  nameOf,
   pick,
+  segmentOf,
 } from "../src/index.js";
 import { ROOT, Sidecar, until } from "./sidecar.js";
 
@@ -807,6 +809,8 @@ class Stage {
         step.are,
       );
     },
+    name: (step) => assert.equal(nameOf(step.of ?? ""), step.is),
+    segment: (step) => assert.equal(segmentOf(step.of ?? ""), step.is),
     waiters: async (step) => {
       await this.until(step, async () => {
         const { waiters } = await this.client(step).getLock(step.lock ?? "");

@@ -16,6 +16,7 @@ from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_v
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
 from sidekeeper._locked import current_attempt, current_lock, done_once, locked
+from sidekeeper._names import name_of, segment_of
 from sidekeeper._sync import (
     AllOptions,
     Attempt,
@@ -139,6 +140,8 @@ __all__ = [
     "if_missing",
     "if_version",
     "locked",
+    "name_of",
+    "segment_of",
     "tickets",
     "unguarded",
 ]

@@ -18,6 +18,7 @@ from sidekeeper import _fork, _once, _transport
 from sidekeeper._claim import log
 from sidekeeper._errors import AlreadyDoneError, SidekeeperError, SupersededError, TooManyKeysError
 from sidekeeper._locked import TAKEN, attempting, current_attempt, current_lock, holding, named
+from sidekeeper._names import name_of, segment_of
 from sidekeeper._sync import Client, OnceOptions
 
 __all__ = ["Single", "client", "current_attempt", "current_lock"]
@@ -56,11 +57,11 @@ class Single(Task):  # type: ignore[misc]
     abstract = True
     lock: str | Callable[..., str] | None = None
     """The lock's name, or a function that makes it of the task's arguments; None, `celery/` and the task's name. With `once_key` it is the
-    name of the work."""
+    name of the work. What is no name becomes one as `sidekeeper.name_of` says."""
     once_key: Callable[..., str] | Literal[True] | None = None
     """A function that makes of the task's arguments the key for which it is done once; True, the task's id: a message is worked off once,
     however often it is delivered. None, there is no key. A task that has more than 10,000 keys with records is sent again until there is
-    room."""
+    room. What is no key becomes one as `sidekeeper.segment_of` says."""
     once_options: OnceOptions = OnceOptions()
     """More of how it is done once. Without `max_attempts`, the key has one attempt more than the task's `max_retries`, and at least 3.
     Without `keep`, a record stands for a week, and for a day if `once_key` is True."""
@@ -108,7 +109,7 @@ class Single(Task):  # type: ignore[misc]
         if chosen is True:
             options["keep"] = KEEP_OF_MESSAGES
         options = {**options, **self.once_options, "wait": self.wait, "owner": owner}
-        return attempting(client().attempt(name, key, **options))
+        return attempting(client().attempt(name, segment_of(key), **options))
 
     def _done_before(self, error: AlreadyDoneError) -> None:
         """Has the worker acknowledge a message whose work is done. The result that the task has, if any, stays."""
@@ -117,7 +118,7 @@ class Single(Task):  # type: ignore[misc]
 
     def _lock_of(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         chosen = type(self).lock  # not bound to the task
-        return named(f"celery/{self.name}" if chosen is None else chosen, args, kwargs)
+        return name_of(named(f"celery/{self.name}" if chosen is None else chosen, args, kwargs))
 
     def _in_worker(self) -> bool:
         return not self.request.called_directly and not self.request.is_eager

@@ -3,7 +3,6 @@ package io.sidekeeper;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -55,14 +54,10 @@ public record GroupView(
   }
 
   private static long weight(String member, String key) {
-    try {
-      MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      digest.update(member.getBytes(StandardCharsets.UTF_8));
-      digest.update((byte) 0);
-      digest.update(key.getBytes(StandardCharsets.UTF_8));
-      return ByteBuffer.wrap(digest.digest()).getLong();
-    } catch (NoSuchAlgorithmException impossible) {
-      throw new IllegalStateException("every Java has SHA-256", impossible);
-    }
+    MessageDigest digest = Names.sha256();
+    digest.update(member.getBytes(StandardCharsets.UTF_8));
+    digest.update((byte) 0);
+    digest.update(key.getBytes(StandardCharsets.UTF_8));
+    return ByteBuffer.wrap(digest.digest()).getLong();
   }
 }

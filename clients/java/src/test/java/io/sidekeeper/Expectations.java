@@ -68,6 +68,8 @@ final class Expectations {
       case "holders" ->
           assertEquals(
               step.get("are"), view(step).holders().stream().map(Contender::owner).toList());
+      case "name" -> assertEquals(step.get("is"), Names.nameOf(step.text("of")));
+      case "segment" -> assertEquals(step.get("is"), Names.segmentOf(step.text("of")));
       case "waiters" -> eventually(step, () -> view(step).waiters().size() == step.whole("number"));
       case "running" -> stage.until(step, () -> job(step).times == 1);
       case "stopped" -> {

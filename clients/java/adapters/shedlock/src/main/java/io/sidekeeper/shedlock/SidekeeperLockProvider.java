@@ -3,6 +3,7 @@ package io.sidekeeper.shedlock;
 import io.sidekeeper.Client;
 import io.sidekeeper.Lock;
 import io.sidekeeper.LockOptions;
+import io.sidekeeper.Names;
 import io.sidekeeper.OnceOptions;
 import io.sidekeeper.errors.AlreadyDoneException;
 import io.sidekeeper.errors.LockHeldException;
@@ -94,7 +95,8 @@ public final class SidekeeperLockProvider implements ExtensibleLockProvider {
    * say otherwise. A job that ends after that has done its tick, unless another has begun it: then
    * it is told by LockException. {@code lockAtLeastFor} has no effect on such a job.
    *
-   * @param job its name, which is that of its lock, too
+   * @param job its name, which is that of its lock, too. What is no name becomes one as {@link
+   *     Names#nameOf} says
    * @param ticks of its schedule
    * @param options for how long a tick is known, and whether it is repeated; the lock is that of
    *     the job, and ShedLock says how long to wait, which is not at all
@@ -126,14 +128,14 @@ public final class SidekeeperLockProvider implements ExtensibleLockProvider {
   }
 
   private SimpleLock acquire(LockConfiguration wanted) throws InterruptedException {
-    Lock lock = client.acquire(wanted.getName(), options.lockDelay(delay(wanted)));
+    Lock lock = client.acquire(Names.nameOf(wanted.getName()), options.lockDelay(delay(wanted)));
     return new JobLock(lock, wanted);
   }
 
   private SimpleLock begin(Once once, LockConfiguration wanted) throws InterruptedException {
     Instant began = wanted.getLockAtMostUntil().minus(wanted.getLockAtMostFor());
     String tick = once.ticks.keyOf(began);
-    return new JobLock(client.begin(wanted.getName(), tick, once.options), wanted);
+    return new JobLock(client.begin(Names.nameOf(wanted.getName()), tick, once.options), wanted);
   }
 
   private static @Nullable Duration delay(LockConfiguration wanted) {

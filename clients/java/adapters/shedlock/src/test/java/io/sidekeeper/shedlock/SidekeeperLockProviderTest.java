@@ -88,6 +88,16 @@ class SidekeeperLockProviderTest {
     assertTrue(isRun(executor));
   }
 
+  @Test
+  void aJobWhoseNameIsNoneIsLockedByOne(Sidecar sidecar) throws Throwable {
+    LockConfiguration job = new LockConfiguration(Instant.now(), "report:daily", LONG, NONE);
+    TaskResult<Integer> holders =
+        executor(sidecar)
+            .executeWithLock(
+                () -> sidecar.client().getLock("_-report_3adaily").holders().size(), job);
+    assertEquals(1, holders.getResult());
+  }
+
   private static boolean isRun(LockingTaskExecutor executor) {
     try {
       return executor.executeWithLock(() -> "ran", job(LONG, NONE)).wasExecuted();

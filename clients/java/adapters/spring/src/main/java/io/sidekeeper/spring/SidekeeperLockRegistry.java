@@ -4,6 +4,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
 import io.sidekeeper.Client;
 import io.sidekeeper.LockOptions;
+import io.sidekeeper.Names;
 import io.sidekeeper.ThreadLock;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -45,7 +46,7 @@ public final class SidekeeperLockRegistry implements ExpirableLockRegistry {
    * Gives the lock of a key, without a call to the sidecar.
    *
    * @param lockKey the lock's name after the prefix, a string: what other objects are as one may
-   *     differ between processes
+   *     differ between processes. What is no name becomes one as {@link Names#nameOf} says
    * @return the lock, the same until it has expired here
    * @throws IllegalArgumentException if the key is no string
    */
@@ -58,7 +59,7 @@ public final class SidekeeperLockRegistry implements ExpirableLockRegistry {
   }
 
   private Used use(String key, @Nullable Used before) {
-    ThreadLock lock = before == null ? client.threadLock(prefix + key, options) : before.lock;
+    ThreadLock lock = before == null ? client.threadLock(Names.nameOf(prefix + key), options) : before.lock;
     return new Used(lock, System.nanoTime());
   }
 

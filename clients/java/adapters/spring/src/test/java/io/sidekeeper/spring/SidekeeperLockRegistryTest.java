@@ -74,6 +74,15 @@ class SidekeeperLockRegistryTest {
   }
 
   @Test
+  void aKeyThatIsNoNameBecomesOne(Sidecar sidecar) throws Exception {
+    registry(sidecar)
+        .executeLocked(
+            "orders:eu",
+            () ->
+                assertEquals(1, sidecar.client().getLock("_-orders_3aeu").holders().size()));
+  }
+
+  @Test
   void aKeyIsAString(Sidecar sidecar) {
     SidekeeperLockRegistry registry = registry(sidecar);
     assertThrows(IllegalArgumentException.class, () -> registry.obtain(new Object()));
