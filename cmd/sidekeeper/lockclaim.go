@@ -35,8 +35,6 @@ const (
 	longestClaim  = 30 * 24 * time.Hour
 	// claimPause is between two attempts at a claim whose sidecar is away.
 	claimPause = time.Second
-	// interrupted is what shells exit with that SIGINT has ended.
-	interrupted = 130
 )
 
 // definite are the codes of answers that leave no doubt: the claim is not held.
@@ -170,13 +168,13 @@ func userAndHost() string {
 func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.ClaimRequest) error {
 	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
 		locks := lockv1.NewLockServiceClient(connection)
-		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		ctx, stop := endedBySignal(command.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
 		claimed, err := claimUntilAnswered(ctx, locks, request, command.ErrOrStderr())
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
-			return exit.With(interrupted, of.withdraw(ctx, locks, errors.New("interrupted"), request.GetClaimId()))
+			return of.withdraw(ctx, locks, context.Cause(ctx), request.GetClaimId())
 		case slices.Contains(definite, status.Code(err)), errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrWaitTimeout):
 			if errors.Is(sidekeeper.FromStatus(err), sidekeeper.ErrClaimEnded) && of.file != "" {
 				err = fmt.Errorf("%w: for a new claim, remove %s", sidekeeper.FromStatus(err), of.file)
@@ -201,6 +199,25 @@ func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.Cla
 		_, err = fmt.Fprintln(command.OutOrStdout(), request.GetClaimId())
 		return err
 	})
+}
+
+// endedBySignal ends the context with the first of the signals. Its cause says which, and ends the program as that signal would.
+func endedBySignal(ctx context.Context, which ...os.Signal) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, which...)
+	go func() {
+		select {
+		case by := <-signals:
+			number, _ := by.(syscall.Signal)
+			cancel(exit.With(exit.Signal+int(number), fmt.Errorf("ended by a signal: %s", by)))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }
 
 // claimUntilAnswered asks again, with the same id, while the sidecar or the ensemble is away and there is time to wait.

@@ -109,8 +109,8 @@ func TestAClaimThatIsInterruptedIsWithdrawn(t *testing.T) {
 	const known = "0123456789abcdef0123456789abcdef" // which another job may have
 	waiting = start(t, "", "lock", "claim", "staging", "--for", "1h", "--reason", "c", "--claim", known, "--address", s.address)
 	contenders("2")
-	waiting.signal(syscall.SIGINT)
-	waiting.want(t, 130)
+	waiting.signal(syscall.SIGTERM)
+	waiting.want(t, 143)
 	contenders("2")
 }
 
