@@ -43,7 +43,11 @@ func (c *caller) with(ctx context.Context, name string, options sidekeeper.LockO
 
 // acquire returns nil if the lock was not granted.
 func (c *caller) acquire(ctx context.Context, name string, options sidekeeper.LockOptions) *hold {
-	op := c.begin(history.Event{Kind: history.Called, Lock: name, Mode: modes[options.Mode], Resumes: c.order.Resumes})
+	called := history.Event{Kind: history.Called, Lock: name, Mode: modes[options.Mode], Resumes: c.order.Resumes}
+	if options.Wait != nil {
+		called.Wait = *options.Wait
+	}
+	op := c.begin(called)
 	options.Owner = history.Owner(c.order.Client, op)
 	options.OnQueued = func(queued sidekeeper.Queued) {
 		c.note(op, history.Event{Kind: history.Queued, Position: queued.Position})

@@ -69,6 +69,7 @@ type Event struct {
 
 	Pool   string        `json:"pool,omitempty"` // a semaphore whose permits bear numbers
 	Number int           `json:"number,omitempty"`
+	Wait   time.Duration `json:"wait,omitempty"` // for how long the caller waits at most; 0 without a limit, and for a try
 	Rest   time.Duration `json:"rest,omitempty"` // the quarantine of a number, or for how long a claim stands
 
 	Barrier string `json:"barrier,omitempty"`
@@ -98,7 +99,7 @@ const (
 
 // Kinds about locks.
 const (
-	// Called begins an Acquire: Lock, Mode, Sidecar, Resumes. With Rest, it begins a Claim, whose place is no session's.
+	// Called begins an Acquire: Lock, Mode, Wait, Sidecar, Resumes. With Rest, it begins a Claim, whose place is no session's.
 	Called Kind = "called"
 	// Queued says that the caller has to wait: Position.
 	Queued Kind = "queued"

@@ -189,8 +189,12 @@ func (b bearer) standing(r restart) Standing {
 // lost is the end of what its caller did not give up; nil if there is none. A wait may come to its end.
 func (b bearer) lost() *history.Event {
 	ended := b.first(history.Ended)
-	waited := ended != nil && b.known() == 0 && slices.Contains([]string{"WAIT_TIMEOUT", "LOCK_HELD"}, ended.Reason)
-	if ended == nil || waited || b.givenUp() != 0 && b.givenUp() <= ended.At {
+	if ended == nil {
+		return nil
+	}
+	waited := b.known() == 0 && (slices.Contains([]string{"WAIT_TIMEOUT", "LOCK_HELD"}, ended.Reason) ||
+		b.Wait > 0 && ended.At.Since(b.At) >= b.Wait) // of which a sidecar that is away does not tell
+	if waited || b.givenUp() != 0 && b.givenUp() <= ended.At {
 		return nil
 	}
 	return ended

@@ -20,13 +20,14 @@ func TestWhatDoesNotOutliveASidecarThatIsReplacedSoonIsTold(t *testing.T) {
 			20 1/1 granted 5
 			101 1/1 suspended` + then
 	}
-	waits := func(then string) string {
+	waitsFor := func(most, then string) string {
 		return restarted + `
 			1 2/1 called L
 			2 2/1 granted 3
-			10 1/1 called L
+			10 1/1 called L exclusive ` + most + `
 			20 1/1 queued 1` + then
 	}
+	waits := func(then string) string { return waitsFor("0", then) }
 	held := `
 		5 11 s1 place 1/1 L`
 	behind := `
@@ -97,6 +98,14 @@ func TestWhatDoesNotOutliveASidecarThatIsReplacedSoonIsTold(t *testing.T) {
 			190 1/1 ended DeadlineExceeded WAIT_TIMEOUT
 			590 2/1 releasing
 			611 2/1 ended OK`)},
+		{name: "a wait that comes to its end while the sidecar is away", logged: behind + `
+			6 180 s1 gone 1/1 L
+			7 600 s2 gone 2/1 L`, seen: waitsFor("100", `
+			110 1/1 ended Unavailable
+			590 2/1 releasing
+			611 2/1 ended OK`)},
+		{name: "a wait that fails before its end", logged: behind, seen: waitsFor("101", `
+			110 1/1 ended Unavailable`), want: "client 1/1 lost L (Unavailable )"},
 		{name: "a wait that begins at the end of the line again", logged: behind + `
 			6 160 s1 gone 1/1 L
 			7 170 s1 place 1/1 L`, seen: waits(``), want: "client 1/1 took another place for L at zxid 0x7"},

@@ -181,6 +181,7 @@ func tell(words []string) history.Event {
 var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Called: func(e *history.Event, w []string) {
 		e.Lock, e.Mode, e.Sidecar, e.Resumes = w[0], cmp.Or(history.Mode(w[1]), history.Exclusive), 1, true
+		e.Wait = time.Duration(at(cmp.Or(w[2], "0")))
 	},
 	history.Queued:  func(*history.Event, []string) {},
 	history.Granted: func(e *history.Event, w []string) { e.Token, e.Number = number(w[0]), int(number(cmp.Or(w[1], "0"))) },
