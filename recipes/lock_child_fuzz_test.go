@@ -74,7 +74,7 @@ func FuzzDirectoriesOfContenders(f *testing.F) {
 				t.Errorf("ahead of %v are %v", c, ahead)
 			}
 		}
-		told, err := Lock{}.Contenders(t.Context(), directoryOf(names))
+		told, _, err := Lock{}.Contenders(t.Context(), directoryOf(names))
 		if err != nil || told != len(ordered) {
 			t.Errorf("%d contenders, %v", told, err)
 		}

@@ -55,11 +55,16 @@ func (v *View) Readable() error {
 	return nil
 }
 
-// Contenders counts those that hold the lock or wait for it.
-func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
+// Contenders counts those that hold the lock or wait for it, and the claims among them.
+func (l Lock) Contenders(ctx context.Context, tree Tree) (all, claims int, err error) {
 	names, err := tree.Children(ctx, l.Path)
 	contenders, _, err := l.contenders(names, err)
-	return len(contenders), err
+	for _, c := range contenders {
+		if c.claims {
+			claims++
+		}
+	}
+	return len(contenders), claims, err
 }
 
 // View reads who holds the lock and who waits for it. A lock that nobody has asked for has an empty view.

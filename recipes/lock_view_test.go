@@ -40,8 +40,8 @@ func TestAViewShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		if diff := cmp.Diff(want, lines); diff != "" || len(got.Holders) != 2 || got.ForeignChildren != 1 {
 			w.Error(diff, got.ForeignChildren)
 		}
-		if n, err := orders.Contenders(w.Context(), w.NewReader()); n != 4 || err != nil {
-			w.Errorf("%d contenders, %v", n, err)
+		if n, claims, err := orders.Contenders(w.Context(), w.NewReader()); n != 4 || claims != 0 || err != nil {
+			w.Errorf("%d contenders, %d claims, %v", n, claims, err)
 		}
 	})
 }

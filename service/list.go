@@ -79,10 +79,10 @@ func (d directory) names(ctx context.Context, tree recipes.Tree) ([]string, erro
 }
 
 // namesBelow goes through the nodes below one that lies at this place in the directory. What others have put there and is no
-// name is left out, and with it all below it; so are contenders.
+// name is left out, and with it all below it. So are places in a queue, and what is below another library's name and cannot be read.
 func (d directory) namesBelow(ctx context.Context, tree recipes.Tree, at string) ([]string, error) {
 	children, err := tree.Children(ctx, d.root+at)
-	if errors.Is(err, recipes.ErrNoNode) {
+	if errors.Is(err, recipes.ErrNoNode) || at != "" && isUnreadable(err, name{at[1:]}) {
 		return nil, nil
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func (d directory) namesBelow(ctx context.Context, tree recipes.Tree, at string)
 	var names []string
 	for _, child := range children {
 		found, ok := d.name((at + "/" + child)[1:])
-		if !ok {
+		if !ok || at != "" && recipes.IsContender(child) {
 			continue
 		}
 		names = append(names, found.text)
@@ -104,6 +104,11 @@ func (d directory) namesBelow(ctx context.Context, tree recipes.Tree, at string)
 		}
 	}
 	return names, nil
+}
+
+// isUnreadable says of an error that another program keeps its lock, of that name, to itself. A list must not fail for that.
+func isUnreadable(err error, of name) bool {
+	return !of.ours() && (errors.Is(err, recipes.ErrDenied) || errors.Is(err, recipes.ErrDirectoryTooLarge))
 }
 
 // A page is which part of a list is asked for. It is told by the last entry seen, so that it outlives a sidecar and

@@ -7,7 +7,9 @@ import (
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // contend puts a contender into a lock's directory, from outside.
@@ -98,6 +100,33 @@ func TestALockIsShownUnderTheNameThatAnotherProgramGaveIt(t *testing.T) {
 			same(t, bad, outcome(err), "InvalidArgument INVALID_FIELD name")
 		}
 	})
+}
+
+// What another program keeps to itself must not hide all else.
+func TestAListLeavesOutWhatAnotherProgramKeepsToItself(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		s.contend("orders")
+		s.contend("orders:eu")
+		s.contend("team:eu/items")
+		for why, want := range map[error]string{recipes.ErrDenied: "[orders:1]", &recipes.LargeDirectory{}: "[orders:1]"} {
+			s.ensemble.Before(func(done standin.Operation) error {
+				if strings.Contains(done.Path, ":eu") {
+					return why
+				}
+				return nil
+			})
+			same(t, why.Error(), s.listed(&lockv1.ListRequest{}), want)
+		}
+		s.ensemble.Before(func(done standin.Operation) error {
+			if done.Path == "/locks/orders" {
+				return recipes.ErrDenied
+			}
+			return nil
+		})
+		_, err := s.LockServiceClient.List(s.context(), &lockv1.ListRequest{})
+		same(t, "what is ours is denied", outcome(err), "PermissionDenied ENSEMBLE_DENIED")
+	}, func(o *service.Options) { o.NestedLocks = true })
 }
 
 func TestListRefusesBadFields(t *testing.T) {

@@ -118,9 +118,9 @@ func (l *lockService) List(ctx context.Context, request *lockv1.ListRequest) (re
 
 // listed leaves out directories in which there is no contender.
 func (l *lockService) listed(ctx context.Context, found name) (*lockv1.Lock, error) {
-	contenders, err := l.directory.lock(found).Contenders(ctx, l.services.ensemble)
-	if errors.Is(err, recipes.ErrDirectory) || err == nil && contenders == 0 {
+	contenders, claims, err := l.directory.lock(found).Contenders(ctx, l.services.ensemble)
+	if errors.Is(err, recipes.ErrDirectory) || isUnreadable(err, found) || err == nil && contenders == 0 {
 		return nil, nil
 	}
-	return &lockv1.Lock{Name: found.text, Contenders: int32(contenders)}, err
+	return &lockv1.Lock{Name: found.text, Contenders: int32(contenders), Claims: int32(claims)}, err
 }

@@ -38,7 +38,7 @@ func (l *lockService) toExplain(ctx context.Context, request *lockv1.ExplainRequ
 	number := request.GetLease()
 	switch {
 	case number == "":
-		asked, err := l.directory.parseShown("name", request.GetName())
+		asked, err := l.directory.parseShown(request.GetName())
 		return []string{asked.text}, err
 	case request.GetName() != "":
 		return nil, invalid("lease", number, "omitted with name")

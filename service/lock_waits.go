@@ -23,7 +23,7 @@ func (s *Services) waits() recipes.Waits { return s.options.waits() }
 func (o Options) waits() recipes.Waits {
 	return recipes.Waits{Path: o.WaitRoot, Lock: func(text string) (recipes.Lock, bool) {
 		locks := directory{root: o.LockRoot, nested: o.NestedLocks}
-		shown, err := locks.parseShown("name", text)
+		shown, err := locks.parseShown(text)
 		return locks.lock(shown), err == nil
 	}}
 }

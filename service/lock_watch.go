@@ -13,7 +13,7 @@ import (
 )
 
 func (l *lockService) Get(ctx context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
-	asked, err := l.directory.parseShown("name", request.GetName())
+	asked, err := l.directory.parseShown(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (v *lockView) message(of name) *lockv1.View {
 }
 
 func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
-	asked, err := l.directory.parseShown("name", request.GetName())
+	asked, err := l.directory.parseShown(request.GetName())
 	if err != nil {
 		return err
 	}

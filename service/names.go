@@ -14,10 +14,10 @@ import (
 const (
 	longestName    = 200
 	longestSegment = 64
-	longestPath   = 1024 // of one that another library's program has chosen
+	longestPath    = 1024 // of one that another library's program has chosen
 )
 
-// A name is what a caller calls a lock. It has passed parseName, so that it cannot lead out of its directory.
+// A name is what a caller calls a lock. It has passed parseName or parseShown, so that it cannot lead out of its directory.
 type name struct{ text string }
 
 func (n name) String() string { return n.text }
@@ -71,18 +71,6 @@ func isForbidden(r rune) bool {
 	return true
 }
 
-// parseShown checks the name in a request that only shows what is there: that may be one that a program of another library has chosen.
-func (d directory) parseShown(field, value string) (name, error) {
-	rule := brokenPathRule(value)
-	if !d.nested && strings.Contains(value, slash) {
-		rule = "no name has " + slash // or it had a second one, of which no policy knows
-	}
-	if rule != "" {
-		return name{}, invalid(field, value, rule)
-	}
-	return name{value}, nil
-}
-
 // brokenPathRule says why no node can have the name; it is empty if one can.
 func brokenPathRule(value string) string {
 	switch {
@@ -105,6 +93,9 @@ func brokenPathRule(value string) string {
 func isInNoPath(r rune) bool {
 	return unicode.IsControl(r) || r >= 0xD800 && r <= 0xF8FF || r >= 0xFFF0
 }
+
+// ours says whether a caller may have chosen the name.
+func (n name) ours() bool { return BrokenNameRule(n.text) == "" }
 
 // under says whether the name lies under the prefix, counted by whole segments. Every name lies under the empty prefix.
 func (n name) under(prefix string) bool {
@@ -153,8 +144,19 @@ func (d directory) name(relative string) (name, bool) {
 	if !d.nested {
 		text = strings.ReplaceAll(relative, slash, "/")
 	}
-	others := d.shared && brokenPathRule(text) == "" && (!d.nested || !recipes.IsContender(path.Base(text)))
-	return name{text}, others || BrokenNameRule(text) == ""
+	return name{text}, BrokenNameRule(text) == "" || d.shared && brokenPathRule(text) == ""
+}
+
+// parseShown checks the name in a request that only shows what is there: that may be one that a program of another library has chosen.
+func (d directory) parseShown(value string) (name, error) {
+	rule := brokenPathRule(value)
+	if !d.nested && strings.Contains(value, slash) {
+		rule = "no name has " + slash // which would give the lock a second name, and no policy knows that one
+	}
+	if rule != "" {
+		return name{}, invalid("name", value, rule)
+	}
+	return name{value}, nil
 }
 
 // LockPath is the node that a lock with this name lies in, for whoever looks after the ensemble itself.

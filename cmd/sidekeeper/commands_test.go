@@ -92,6 +92,8 @@ func TestLockShowSaysThatALockIsFree(t *testing.T) {
 		return &lockv1.GetResponse{View: &lockv1.View{Name: request.GetName()}}, nil
 	}
 	wantOutput(t, server, 0, "orders is free\n", "lock", "show", "orders")
+	wantOutput(t, server, 0, "orders:eu is free, and no caller can acquire it: the clients' NameOf makes _-orders_3aeu of it\n",
+		"lock", "show", "orders:eu")
 }
 
 func TestLockShowWatchesUntilTheStreamEnds(t *testing.T) {
@@ -118,8 +120,8 @@ func TestLockLsListsNames(t *testing.T) {
 	server.List = func(_ context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
 		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: request.GetPrefix() + "/eu", Contenders: 3}}}, nil
 	}
-	wantOutput(t, server, 0, "NAME       CONTENDERS\norders/eu  3\n", "lock", "ls", "orders")
-	wantOutput(t, server, 0, `{"locks":[{"name":"orders/eu","contenders":3}],"nextPageToken":""}`+"\n",
+	wantOutput(t, server, 0, "NAME       CONTENDERS  CLAIMS\norders/eu  3           0\n", "lock", "ls", "orders")
+	wantOutput(t, server, 0, `{"locks":[{"name":"orders/eu","contenders":3,"claims":0}],"nextPageToken":""}`+"\n",
 		"lock", "ls", "orders", "-o", "json")
 }
 
@@ -334,7 +336,7 @@ func TestShellsCompleteTheNamesOfLocks(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
 	server.List = func(context.Context, *lockv1.ListRequest) (*lockv1.ListResponse, error) {
-		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: "orders"}, {Name: "users"}}}, nil
+		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: "orders"}, {Name: "pay$(touch x)"}, {Name: "users"}}}, nil
 	}
 	stdout, _, code := output(t, "__complete", "--address", server.Target, "lock", "show", "")
 	if code != 0 || !strings.HasPrefix(stdout, "orders\nusers\n") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/configsync"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // A lister lists all that there is of one kind, or what is below a prefix of whole segments.
@@ -49,7 +50,8 @@ var completionTime = time.Second
 // maxCompletions bounds what a shell shows.
 const maxCompletions = 1000
 
-// complete names what begins with the first argument, as far as it was typed.
+// complete names what begins with the first argument, as far as it was typed. It leaves out names that only another library's program can have
+// chosen: a shell runs what stands in some.
 func complete[T any](
 	reach *reach, command *cobra.Command, args []string, begun string, list lister[T], name func(T) string,
 ) (names []string, directive cobra.ShellCompDirective) {
@@ -63,8 +65,8 @@ func complete[T any](
 			if err != nil {
 				return err
 			}
-			if strings.HasPrefix(name(listed), begun) {
-				names = append(names, name(listed))
+			if found := name(listed); strings.HasPrefix(found, begun) && service.BrokenNameRule(found) == "" {
+				names = append(names, found)
 			}
 			if len(names) == maxCompletions {
 				return nil

@@ -14,6 +14,7 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 func newLockCommand(reach *reach) *cobra.Command {
@@ -43,8 +44,8 @@ func newLockListCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
 	locks := each(entries, wireLock)
-	return tabulate(r, to, &lockv1.ListResponse{Locks: locks}, "NAME CONTENDERS", locks, func(lock *lockv1.Lock) []string {
-		return []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))}
+	return tabulate(r, to, &lockv1.ListResponse{Locks: locks}, "NAME CONTENDERS CLAIMS", locks, func(lock *lockv1.Lock) []string {
+		return []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders())), strconv.Itoa(int(lock.GetClaims()))}
 	})
 }
 
@@ -83,6 +84,11 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 		note := "its delay of " + lost.GetLockDelay().AsDuration().String() + " is kept"
 		token := strconv.FormatInt(lost.GetFencingToken(), 10)
 		rows = append([][]string{{"lost", "-", token, "-", "-", "-", "-", note}}, rows...)
+	}
+	if len(rows) == 0 && service.BrokenNameRule(view.GetName()) != "" {
+		_, err := fmt.Fprintf(to, "%s is free, and no caller can acquire it: the clients' NameOf makes %s of it\n",
+			show.Printable(view.GetName()), sidekeeper.NameOf(view.GetName()))
+		return err
 	}
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))

@@ -94,7 +94,7 @@ func TestAClaimThatIsInterruptedIsWithdrawn(t *testing.T) {
 		deadline := time.Now().Add(time.Minute)
 		for {
 			listed, _, _ := output(t, "lock", "ls", "--address", s.address)
-			if strings.HasSuffix(strings.TrimSpace(listed), want) {
+			if fields := strings.Fields(listed); len(fields) == 6 && fields[4] == want && fields[5] == want {
 				return
 			}
 			if time.Now().After(deadline) {

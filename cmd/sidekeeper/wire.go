@@ -52,7 +52,7 @@ func wireContender(c *sidekeeper.Contender) *holdv1.Contender {
 }
 
 func wireLock(lock *sidekeeper.LockEntry) *lockv1.Lock {
-	return &lockv1.Lock{Name: lock.Name, Contenders: int32(lock.Contenders)}
+	return &lockv1.Lock{Name: lock.Name, Contenders: int32(lock.Contenders), Claims: int32(lock.Claims)}
 }
 
 func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {

@@ -79,7 +79,7 @@ func FuzzExaminations(f *testing.F) {
 func agrees(t *testing.T, name string) {
 	t.Helper()
 	of := familyOf(name)
-	contenders, err := recipes.Lock{Path: "/l"}.Contenders(t.Context(), sickbed{children: []string{name}})
+	contenders, _, err := recipes.Lock{Path: "/l"}.Contenders(t.Context(), sickbed{children: []string{name}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (d denials) answered(by caller.Caller, made attempt, err error) {
 // What a caller can have written of one request.
 const (
 	mostDeniedNames   = 10
-	longestDeniedName = 200 // bytes, which is as long as a name may be
+	longestDeniedName = 200 // bytes, which is as long as a name may be that a caller chose; one that is only shown is cut
 )
 
 // connected tells of whoever connected to the operators' listener and is none.

@@ -49,12 +49,12 @@ func Table(to io.Writer, header string, rows [][]string) error {
 	return table.Flush()
 }
 
-// Printable shows words of others. They may hold what a terminal takes for commands.
+// Printable shows words of others. They may hold what a terminal takes for commands, or a reader for the end of a column.
 func Printable(words string) string {
 	if words == "" {
 		return "-"
 	}
-	if strings.ContainsFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if strings.Contains(words, "  ") || strings.ContainsFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(words)
 	}
 	return words
@@ -62,7 +62,7 @@ func Printable(words string) string {
 
 // Owner shows what a caller calls itself, beside what the sidecar knows of it. An owner that could be read as both stands in quotes.
 func Owner(owner string) string {
-	if strings.Contains(owner, "  ") || strings.ContainsFunc(owner, isBracket) {
+	if strings.ContainsFunc(owner, isBracket) {
 		return strconv.Quote(owner)
 	}
 	return Printable(owner)

@@ -53,6 +53,7 @@ type Reservation struct {
 type LockEntry struct {
 	Name       string
 	Contenders int // how many hold it or wait for it
+	Claims     int // how many of them are claims, which have no process
 }
 
 // A LeaseInfo is one lease in a list.
@@ -101,7 +102,7 @@ func contenderFrom(wire *holdv1.Contender) *Contender {
 }
 
 func lockEntryFrom(wire *lockv1.Lock) *LockEntry {
-	return &LockEntry{Name: wire.GetName(), Contenders: int(wire.GetContenders())}
+	return &LockEntry{Name: wire.GetName(), Contenders: int(wire.GetContenders()), Claims: int(wire.GetClaims())}
 }
 
 func leaseInfoFrom(wire *leasev1.Lease) *LeaseInfo {

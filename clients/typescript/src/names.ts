@@ -4,51 +4,55 @@ import { createHash } from "node:crypto";
 
 const LONGEST_NAME = 200;
 const LONGEST_SEGMENT = 64;
-
-/** What stays as it is: what it could be taken for otherwise is escaped itself. */
-const SEGMENT = /^(?!_[-.])(?!\.{1,2}$)(?!zookeeper$)[A-Za-z0-9._-]{1,64}$/;
+const SEGMENT = /^(?!\.{1,2}$)(?!zookeeper$)[A-Za-z0-9._-]{1,64}$/;
+const STRANGE = /[^A-Za-z0-9._-]/g;
 
 /** Bytes of a text that is cut which its name shows. */
 const READABLE = 37;
 
 /**
- * Gives the name that stands for a text: of a lock, a semaphore, an election or anything else that has a name.
+ * Gives the name that stands for a text: of a lock, an election or anything else that has a name.
  *
- * Each of its segments becomes one as `segmentOf` says, so that most texts that are names stay as they are. A text whose name would be longer
- * than 200 bytes is cut as a long segment is. No two texts have the same name, unless both are cut and 96 bits of their SHA-256 are the same.
+ * A text that is a name stays as it is, so that the name of a name is itself. Otherwise each of its segments becomes one as `segmentOf` says, and an
+ * empty one `_-`. A text whose name would be longer than 200 bytes is cut as a long segment is. An empty text stays empty, which no sidecar takes.
  * The clients of all languages give the same names. A text that is not Unicode is a TypeError.
+ *
+ * Two texts have the same name only if one of them is itself a name with `_-` or `_.` in it, or if both are cut and 96 bits of their SHA-256
+ * are the same.
  */
 export function nameOf(text: string): string {
-  const segments = text.split("/").map((part, at) => (at > 0 && part === "zookeeper" ? part : segmentOf(part)));
+  const bytes = encoded(text);
+  const parts = text === "" ? [] : text.split("/");
+  const segments = parts.map((part, at) => (at > 0 && part === "zookeeper" ? part : segmentOf(part) || "_-"));
   const name = segments.join("/");
-  return name.length <= LONGEST_NAME ? name : cut(text);
+  return name.length <= LONGEST_NAME ? name : cut(bytes);
 }
 
 /**
  * Gives the one segment that stands for a text: the name of a member or an item, or the key of work that is done once.
  *
- * A text that is a segment stays as it is, unless it begins with `_-` or `_.`. Otherwise the segment is `_-` and the text in UTF-8, in which `__`
- * is an underscore and `_3a` a byte that no segment has. A text whose segment would be longer than 64 bytes becomes `_.`, its first 37 bytes with
- * `_` for those that no segment has, `-` and the first 24 hexadecimal digits of its SHA-256. A text that is not Unicode is a TypeError.
+ * A text that is a segment stays as it is. Otherwise the segment is `_-` and the text in UTF-8, in which `__` is an underscore and `_3a` a byte that
+ * no segment has. A text whose segment would be longer than 64 bytes becomes `_.`, its first 37 bytes with `_` for those that no segment has, `-`
+ * and the first 24 hexadecimal digits of its SHA-256. An empty text stays empty. A text that is not Unicode is a TypeError.
  */
 export function segmentOf(text: string): string {
-  if (SEGMENT.test(text)) {
+  const bytes = encoded(text);
+  if (text === "" || SEGMENT.test(text)) {
     return text;
   }
-  const escaped = `_-${replaced(text.replaceAll("_", "__"), (byte) => `_${byte.toString(16).padStart(2, "0")}`)}`;
-  return escaped.length <= LONGEST_SEGMENT ? escaped : cut(text);
+  const doubled = bytes.toString("latin1").replaceAll("_", "__");
+  const escaped = `_-${doubled.replaceAll(STRANGE, (byte) => `_${byte.charCodeAt(0).toString(16).padStart(2, "0")}`)}`;
+  return escaped.length <= LONGEST_SEGMENT ? escaped : cut(bytes);
 }
 
-/** Puts something else for each byte that no segment has. */
-function replaced(text: string, by: (byte: number) => string): string {
+function encoded(text: string): Buffer {
   if (/\p{Surrogate}/u.test(text)) {
     throw new TypeError(`text is ${JSON.stringify(text)}: Unicode without lone surrogates`);
   }
-  const bytes = Buffer.from(text).toString("latin1");
-  return bytes.replaceAll(/[^A-Za-z0-9._-]/g, (byte) => by(byte.charCodeAt(0)));
+  return Buffer.from(text);
 }
 
-function cut(text: string): string {
-  const shown = replaced(text, () => "_").slice(0, READABLE);
-  return `_.${shown}-${createHash("sha256").update(text).digest("hex").slice(0, 24)}`;
+function cut(bytes: Buffer): string {
+  const shown = bytes.toString("latin1", 0, READABLE).replaceAll(STRANGE, "_");
+  return `_.${shown}-${createHash("sha256").update(bytes).digest("hex").slice(0, 24)}`;
 }

@@ -105,13 +105,14 @@ function buttons(kind, content) {
 function parts(kind, row, content) {
   const shown = [];
   const actions = element("div", { class: "buttons" });
-  if (kind.mayBreak) {
+  const mayBreak = kind.mayBreak?.(row); // not what only another library's program can have named
+  if (mayBreak) {
     actions.append(element("button", { type: "button", onclick: () => askToRelease(row.name) }, "Ask to release…"));
     content.append(actions);
   }
   return (view) => {
     kind.parts(view, row.name).forEach((part, index) => {
-      const columns = part.breakable && kind.mayBreak ? [...part.columns, breaking(row.name)] : part.columns;
+      const columns = part.breakable && mayBreak ? [...part.columns, breaking(row.name)] : part.columns;
       shown[index] ??= table(part, columns, content);
       const { title, list } = shown[index];
       title.textContent = `${part.title}: ${part.rows.length}${part.omitted ? ` and ${part.omitted} more` : ""}`;

@@ -88,11 +88,12 @@ export const kinds = [
     columns: [
       name,
       { title: "contenders", className: "number", text: (row) => row.contenders, sort: (row) => row.contenders },
+      { title: "claims", className: "number wide", text: (row) => row.claims || "", sort: (row) => row.claims ?? 0 },
       { title: "held by", className: "name", text: (row) => several(holders(row).map(who)) },
       { title: "for", className: "number wide", text: (row) => (holders(row)[0] ? age(holders(row)[0]) : "") },
       { title: "waiting", className: "number wide", text: (row) => (viewOf(row) ? (viewOf(row).waiters ?? []).length + (viewOf(row).waitersOmitted ?? 0) : "") },
     ],
-    seen: seenLock, mayBreak: true, explained: true,
+    seen: seenLock, mayBreak: (row) => /^[\w./-]{1,200}$/.test(row.name), explained: true,
     watch: (row) => [`${lock}/Watch`, { name: row.name }],
     parts: (view) => [
       { title: "Holders", rows: view.holders ?? [], columns: contenders("lock", view.name), breakable: true },

@@ -108,6 +108,7 @@ RULES: Mapping[str, Rule] = {
     "stop": _is(threading.Event, "a threading.Event", optional=True),
     "suspension_grace": _seconds,
     "target": _label,
+    "text": _text,
     "to": _text,
     "ttl": _seconds,
     "value": _label,

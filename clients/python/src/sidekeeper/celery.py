@@ -99,7 +99,7 @@ class Single(Task):  # type: ignore[misc]
 
     def _held_by(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
         """What a call holds while it runs."""
-        name, owner = self._lock_of(args, kwargs), self.name[:128]
+        name, owner = self._lock_of(args, kwargs), self.name.encode()[:128].decode(errors="ignore")
         if (chosen := type(self).once_key) is None:
             return holding(client().lock(name, wait=self.wait, owner=owner))
         key = named(chosen, args, kwargs) if callable(chosen) else self.request.id or str(uuid4())

@@ -2562,7 +2562,9 @@ type Lock struct {
 	// Always set.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Always set. The number of holders and waiters.
-	Contenders    int32 `protobuf:"varint,2,opt,name=contenders,proto3" json:"contenders,omitempty"`
+	Contenders int32 `protobuf:"varint,2,opt,name=contenders,proto3" json:"contenders,omitempty"`
+	// How many of them are claims, which have no process.
+	Claims        int32 `protobuf:"varint,3,opt,name=claims,proto3" json:"claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2607,6 +2609,13 @@ func (x *Lock) GetName() string {
 func (x *Lock) GetContenders() int32 {
 	if x != nil {
 		return x.Contenders
+	}
+	return 0
+}
+
+func (x *Lock) GetClaims() int32 {
+	if x != nil {
+		return x.Claims
 	}
 	return 0
 }
@@ -2910,12 +2919,13 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"f\n" +
 	"\fListResponse\x12.\n" +
 	"\x05locks\x18\x01 \x03(\v2\x18.sidekeeper.lock.v1.LockR\x05locks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\":\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"R\n" +
 	"\x04Lock\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"contenders\x18\x02 \x01(\x05R\n" +
-	"contenders\"[\n" +
+	"contenders\x12\x16\n" +
+	"\x06claims\x18\x03 \x01(\x05R\x06claims\"[\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
 	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x90\x01\n" +

@@ -405,12 +405,14 @@ class ListResponse(_message.Message):
     def __init__(self, locks: _Optional[_Iterable[_Union[Lock, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Lock(_message.Message):
-    __slots__ = ("name", "contenders")
+    __slots__ = ("name", "contenders", "claims")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONTENDERS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
     name: str
     contenders: int
-    def __init__(self, name: _Optional[str] = ..., contenders: _Optional[int] = ...) -> None: ...
+    claims: int
+    def __init__(self, name: _Optional[str] = ..., contenders: _Optional[int] = ..., claims: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("name", "keepalive")

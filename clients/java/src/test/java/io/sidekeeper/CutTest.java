@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -40,10 +41,12 @@ class CutTest {
         int before = told.get();
         cut.run();
         Sidecar.until("it waits again", () -> told.get() > before);
+        assertFalse(waiting.isDone());
       }
       holder.release();
-      waiting.get(Sidecar.PATIENT, TimeUnit.SECONDS).close();
-      assertTrue(told.get() > cuts.size());
+      T held = waiting.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      assertEquals(1, client.getLock("reports").holders().size());
+      held.close();
     }
   }
 

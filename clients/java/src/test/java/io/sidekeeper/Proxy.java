@@ -60,8 +60,11 @@ final class Proxy implements AutoCloseable {
   }
 
   void closeConnections() {
-    connections.forEach(Connection::close);
-    connections.clear();
+    connections.removeIf(
+        connection -> {
+          connection.close();
+          return true;
+        });
   }
 
   void resetStreams() {

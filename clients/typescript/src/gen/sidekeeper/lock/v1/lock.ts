@@ -502,6 +502,8 @@ export interface Lock {
   name: string;
   /** Always set. The number of holders and waiters. */
   contenders: number;
+  /** How many of them are claims, which have no process. */
+  claims: number;
 }
 
 /** WatchRequest names the lock to watch. */
@@ -3870,7 +3872,7 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseLock(): Lock {
-  return { name: "", contenders: 0 };
+  return { name: "", contenders: 0, claims: 0 };
 }
 
 export const Lock: MessageFns<Lock> = {
@@ -3880,6 +3882,9 @@ export const Lock: MessageFns<Lock> = {
     }
     if (message.contenders !== 0) {
       writer.uint32(16).int32(message.contenders);
+    }
+    if (message.claims !== 0) {
+      writer.uint32(24).int32(message.claims);
     }
     return writer;
   },
@@ -3913,6 +3918,14 @@ export const Lock: MessageFns<Lock> = {
             message.contenders = reader.int32();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.claims = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3932,6 +3945,7 @@ export const Lock: MessageFns<Lock> = {
     const message = createBaseLock();
     message.name = object.name ?? "";
     message.contenders = object.contenders ?? 0;
+    message.claims = object.claims ?? 0;
     return message;
   },
 };

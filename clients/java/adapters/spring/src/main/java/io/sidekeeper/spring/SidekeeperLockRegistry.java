@@ -59,7 +59,8 @@ public final class SidekeeperLockRegistry implements ExpirableLockRegistry {
   }
 
   private Used use(String key, @Nullable Used before) {
-    ThreadLock lock = before == null ? client.threadLock(Names.nameOf(prefix + key), options) : before.lock;
+    ThreadLock lock =
+        before == null ? client.threadLock(Names.nameOf(prefix + key), options) : before.lock;
     return new Used(lock, System.nanoTime());
   }
 

@@ -78,8 +78,7 @@ class SidekeeperLockRegistryTest {
     registry(sidecar)
         .executeLocked(
             "orders:eu",
-            () ->
-                assertEquals(1, sidecar.client().getLock("_-orders_3aeu").holders().size()));
+            () -> assertEquals(1, sidecar.client().getLock("_-orders_3aeu").holders().size()));
   }
 
   @Test
