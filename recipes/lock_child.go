@@ -95,15 +95,15 @@ func (m Mode) waitsFor(ahead Mode) bool {
 // contender that we know.
 func parseChild(name string) (contender child, ok bool) { return parseNumbered(name, contenderMode) }
 
+// parsePermit reads the name of a child of a semaphore's permits, as parseChild does. Permits hold together, as readers do.
+func parsePermit(name string) (permit child, ok bool) {
+	return parseNumbered(name, markedMode(permitMarkers))
+}
+
 // IsContender says whether a node of this name is a place in the queue of a lock.
 func IsContender(name string) bool {
 	_, is := parseChild(name)
 	return is
-}
-
-// parsePermit reads the name of a child of a semaphore's permits, as parseChild does. Permits hold together, as readers do.
-func parsePermit(name string) (permit child, ok bool) {
-	return parseNumbered(name, markedMode(permitMarkers))
 }
 
 func parseNumbered(name string, modeOf func(prefix string) (Mode, bool)) (contender child, ok bool) {
