@@ -27,6 +27,7 @@ import (
 var methods = []string{
 	lockv1.LockService_List_FullMethodName, lockv1.LockService_Get_FullMethodName, lockv1.LockService_Watch_FullMethodName,
 	lockv1.LockService_Explain_FullMethodName, lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName,
+	lockv1.LockService_Claim_FullMethodName, lockv1.LockService_Extend_FullMethodName, lockv1.LockService_Release_FullMethodName,
 	membershipv1.MembershipService_List_FullMethodName, membershipv1.MembershipService_Watch_FullMethodName,
 	semaphorev1.SemaphoreService_List_FullMethodName, semaphorev1.SemaphoreService_Watch_FullMethodName,
 	queuev1.QueueService_List_FullMethodName, barrierv1.BarrierService_List_FullMethodName,
@@ -52,6 +53,7 @@ func services() []string {
 // acting are the methods that change something, which takes as long as it takes.
 var acting = []string{
 	lockv1.LockService_Break_FullMethodName, lockv1.LockService_Revoke_FullMethodName,
+	lockv1.LockService_Claim_FullMethodName, lockv1.LockService_Extend_FullMethodName, lockv1.LockService_Release_FullMethodName,
 	schedulev1.ScheduleService_Put_FullMethodName, schedulev1.ScheduleService_Run_FullMethodName,
 }
 
@@ -70,6 +72,9 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 	}
 	if method == lockv1.LockService_Revoke_FullMethodName && reasonOf(request) == "" {
 		return status.Error(codes.InvalidArgument, "say why: through the console, holders are asked with a reason")
+	}
+	if release, is := request.(*lockv1.ReleaseRequest); is && release.GetHoldId() != "" {
+		return status.Error(codes.PermissionDenied, "the console releases claims, and no holds")
 	}
 	if method == schedulev1.ScheduleService_Put_FullMethodName && !pausesAlone(request) {
 		return status.Error(codes.PermissionDenied, "the console pauses and resumes schedules, and changes nothing else of them")

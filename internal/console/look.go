@@ -20,6 +20,7 @@ const (
 	lookTime      = 3 * time.Second
 	longestChain  = 8
 	listedAtOnce  = 1000
+	endsSoon      = 10 * time.Minute
 )
 
 // A look is what was seen of all locks at one moment.
@@ -32,6 +33,7 @@ type look struct {
 	Why       string       `json:"why"`     // the first of those
 	Contended []contention `json:"contended"`
 	Circles   []circle     `json:"circles"`
+	Ending    []claim      `json:"ending"`
 
 	waits   []wait
 	holders map[string]party // the first one of each contended lock
@@ -62,6 +64,13 @@ type party struct {
 	Lock     string  `json:"lock"` // that it waits for, if it does
 }
 
+// A claim is one that ends within minutes.
+type claim struct {
+	Name   string  `json:"name"`
+	Reason string  `json:"reason"`
+	Left   float64 `json:"left"` // seconds until its end, by the clock of this machine
+}
+
 // A wait is a caller that waits, with the holders behind it: each waits for a lock of the next one.
 type wait struct {
 	Waiter party   `json:"waiter"`
@@ -81,8 +90,8 @@ type circle struct {
 
 // lookAt looks at all locks, and into those that are contended.
 func lookAt(ctx context.Context, locks lockv1.LockServiceClient) (*look, error) {
-	l := &look{Contended: []contention{}, Circles: []circle{}, waits: []wait{}, holders: map[string]party{}}
-	contended, err := l.list(ctx, locks)
+	l := &look{Contended: []contention{}, Circles: []circle{}, Ending: []claim{}, waits: []wait{}, holders: map[string]party{}}
+	contended, claimed, err := l.list(ctx, locks)
 	if err != nil {
 		return nil, err
 	}
@@ -114,16 +123,45 @@ func lookAt(ctx context.Context, locks lockv1.LockServiceClient) (*look, error) 
 	}
 	l.guess()
 	l.arrange()
-	return l, nil
+	return l, l.noteClaims(ctx, locks, claimed)
 }
 
-// list counts all locks, and returns those that are contended: those with the most contenders first.
-func (l *look) list(ctx context.Context, locks lockv1.LockServiceClient) ([]*lockv1.Lock, error) {
+// noteClaims notes which claims end soon, of those that it has the time to look at. What it may not read is left out.
+func (l *look) noteClaims(ctx context.Context, locks lockv1.LockServiceClient, claimed []string) error {
+	begun := time.Now()
+	for i, name := range claimed {
+		if i == mostExplained || time.Since(begun) > lookTime {
+			break
+		}
+		got, err := locks.Get(ctx, &lockv1.GetRequest{Name: name})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			continue
+		}
+		for _, holder := range got.GetView().GetHolders() {
+			if until := holder.GetClaim().GetUntil(); until != nil && time.Until(until.AsTime()) < endsSoon {
+				l.Ending = append(l.Ending, claim{name, holder.GetClaim().GetReason(), time.Until(until.AsTime()).Seconds()})
+			}
+		}
+	}
+	slices.SortFunc(l.Ending, func(a, b claim) int { return cmp.Compare(a.Left, b.Left) })
+	return nil
+}
+
+// list counts all locks, and returns those that are contended, those with the most contenders first; and the names of those that are claimed.
+func (l *look) list(ctx context.Context, locks lockv1.LockServiceClient) (contended []*lockv1.Lock, claimed []string, err error) {
 	all, err := listAll(ctx, locks)
 	l.Locks = len(all)
-	contended := slices.DeleteFunc(all, func(lock *lockv1.Lock) bool { return lock.GetContenders() <= 1 })
+	for _, lock := range all {
+		if lock.GetClaims() > 0 {
+			claimed = append(claimed, lock.GetName())
+		}
+	}
+	contended = slices.DeleteFunc(all, func(lock *lockv1.Lock) bool { return lock.GetContenders() <= 1 })
 	slices.SortStableFunc(contended, func(a, b *lockv1.Lock) int { return cmp.Compare(b.GetContenders(), a.GetContenders()) })
-	return contended, err
+	return contended, claimed, err
 }
 
 func listAll(ctx context.Context, locks lockv1.LockServiceClient) (all []*lockv1.Lock, err error) {

@@ -258,6 +258,7 @@ func (w *watcher) overview(now time.Time) overview {
 	}
 	if w.seen != nil {
 		first := *w.seen
+		first.Ending = first.Ending[:min(len(first.Ending), mostBegun)]
 		first.Contended, first.Circles = first.Contended[:min(len(first.Contended), mostBegun)], first.Circles[:min(len(first.Circles), mostBegun)]
 		shown.Seen, shown.Age, shown.Stuck = &first, now.Sub(w.seen.at).Seconds(), w.seen.stuck()
 		shown.More = len(w.seen.Contended) - len(first.Contended)

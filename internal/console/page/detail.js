@@ -1,6 +1,7 @@
 // One lock, group or the like, as it is at every moment.
 import { longest, patience, Refusal, watch } from "./api.js";
 import { ask } from "./ask.js";
+import { claims } from "./claims.js";
 import { breakHold, revoke } from "./kinds.js";
 import { List } from "./list.js";
 import { explain } from "./why.js";
@@ -104,13 +105,16 @@ function buttons(kind, content) {
 // parts are tables of their own, which stay where they are while what is in them changes.
 function parts(kind, row, content) {
   const shown = [];
+  let claimed = () => {};
   const actions = element("div", { class: "buttons" });
   const mayBreak = kind.mayBreak?.(row); // not what only another library's program can have named
   if (mayBreak) {
-    actions.append(element("button", { type: "button", onclick: () => askToRelease(row.name) }, "Ask to release…"));
+    actions.append(element("button", { type: "button", onclick: () => askToRelease(row.name) }, "Ask to release…"), " ");
     content.append(actions);
+    claimed = claims(row.name, actions, content);
   }
   return (view) => {
+    claimed(view);
     kind.parts(view, row.name).forEach((part, index) => {
       const columns = part.breakable && mayBreak ? [...part.columns, breaking(row.name)] : part.columns;
       shown[index] ??= table(part, columns, content);

@@ -1,11 +1,12 @@
 // What there is to show: how each kind is listed, in which columns, and how one of it is shown.
 import { at } from "./address.js";
 import { call, listed } from "./api.js";
+import { askToClaim, claimed } from "./claims.js";
 import { leaseOf, lookInto, wordsAt } from "./known.js";
 import { leases } from "./leases.js";
 import { schedules } from "./schedules.js";
 import { sets } from "./sets.js";
-import { age, moment, pairs, several, stamped, visible, who } from "./words.js";
+import { age, pairs, several, stamped, visible, who } from "./words.js";
 
 const lock = "sidekeeper.lock.v1.LockService";
 const membership = "sidekeeper.membership.v1.MembershipService";
@@ -21,8 +22,6 @@ export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, re
 const name = { title: "name", className: "name", text: (row) => visible(row.name), sort: (row) => row.name };
 const mode = (one) => ({ MODE_READ: "read", MODE_WRITE: "write" })[one.mode] ?? "";
 const token = (one) => one.token ?? "";
-// claimed says until when a claim stands, and why.
-const claimed = (of) => `claimed${of.until ? ` until ${moment(of.until)}` : ""}${of.reason ? `: ${visible(of.reason)}` : ""}`;
 export const notes = (one) => [one.claim && claimed(one.claim), one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
 
 // What a page of locks does not say is asked for as it is seen.
@@ -83,6 +82,7 @@ export const kinds = [
   {
     id: "locks", title: "Locks", key: (row) => row.name, order: { column: 1, down: true },
     empty: "No lock is held or waited for. To hold one for a minute: sidekeeper lock run orders -- sleep 60",
+    begin: { title: "Claim a lock…", act: () => askToClaim() },
     list: async (tell) => forget(await listed(`${lock}/List`, {}, "locks", tell)),
     words: (row) => [row.name, ...wordsAt(row.name)], lookInto,
     columns: [

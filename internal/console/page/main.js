@@ -56,6 +56,8 @@ function select(next) {
   $(`tab-${kind.id}`).scrollIntoView({ block: "nearest", inline: "nearest" });
   $("overview").hidden = kind !== overview;
   for (const part of ["bar", "list"]) $(part).hidden = kind === overview;
+  $("begin").hidden = !kind.begin;
+  $("begin").textContent = kind.begin?.title ?? "";
   asked++;
   if (kind === overview) return;
   list = new List({
@@ -205,6 +207,7 @@ async function begin() {
   $("tabs").addEventListener("keydown", turnTab);
   $("search").addEventListener("input", () => { if (rows) show(); note(kind.id, $("search").value); });
   $("deeper").addEventListener("click", () => { deep = true; show(); $("search").focus(); });
+  $("begin").addEventListener("click", () => kind.begin.act());
   document.addEventListener("keydown", press);
   addEventListener("resize", redraw);
   setInterval(() => {

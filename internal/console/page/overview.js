@@ -1,6 +1,7 @@
 // What the page begins with: whether something is wrong, what, and since when; three numbers with their last hour; what callers wait for.
 import { at } from "./address.js";
 import { chart } from "./chart.js";
+import { ending } from "./claims.js";
 import { element, since, time, visible, who } from "./words.js";
 
 const place = document.getElementById("overview");
@@ -69,6 +70,7 @@ function wrong({ contact, why, since: ago, first, seen, age, failure, stuck, sta
         `${since(one.held + age)} or longer`);
     }
   }
+  for (const one of seen?.ending ?? []) if (one.left > age) tell(false, ending({ ...one, left: one.left - age }));
   const suspended = state?.counts.suspended ?? 0;
   if (suspended > 0) tell(false, [element("a", { href: at("leases", undefined, "suspended") }, several(suspended, "lease is", "leases are")), " suspended: no heartbeat was answered in time."]);
   const lost = sum(hour.lost);
