@@ -122,7 +122,7 @@ var trials = map[string]trial{
 	"sidekeeper lock run accounts/7 accounts/9 -- ./transfer": {
 		says: `^accounts/7 accounts/9 \d+ \d+ under accounts/7:\d+ accounts/9:\d+\n$`,
 	},
-	"sidekeeper lock ls":                    {beside: held, says: `(?m)^reports +1$`},
+	"sidekeeper lock ls":                    {beside: held, says: `(?m)^reports +1 +0$`},
 	"sidekeeper lock ls shop --output json": {before: "sidekeeper lock run shopping -- true", says: `^\{"locks":\[\],`},
 	"sidekeeper lock show reports":          {beside: held, says: `(?m)^held +exclusive +\d+ `},
 	"sidekeeper lock show reports --watch": {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path"
 	"testing"
 	"time"
 
@@ -108,15 +109,15 @@ func TestGroupsAreListed(t *testing.T) {
 	server := scripted.Start(t)
 	server.Groups.List = func(_ context.Context, r *membershipv1.ListRequest) (*membershipv1.ListResponse, error) {
 		return &membershipv1.ListResponse{Groups: []*membershipv1.Group{
-			{Group: r.GetPrefix() + "/eu", Members: 3}, {Group: r.GetPrefix() + "/us", Permanent: true},
+			{Group: path.Join(r.GetPrefix(), "eu"), Members: 3}, {Group: path.Join(r.GetPrefix(), "us"), Permanent: true},
 		}}, nil
 	}
 	table := "NAME    MEMBERS  PERMANENT\nweb/eu  3        no\nweb/us  0        yes\n"
 	wantOutput(t, server, 0, table, "groups", "web")
 	wantOutput(t, server, 0, table, "groups", "ls", "web")
-	wantOutput(t, server, 0, `{"groups":[{"group":"/eu","members":3,"permanent":false},`+
-		`{"group":"/us","members":0,"permanent":true}],"nextPageToken":""}`+"\n", "groups", "-o", "json")
-	wantOutput(t, server, 0, "/eu\n/us\n:4\nCompletion ended with directive: ShellCompDirectiveNoFileComp\n", "__complete", "members", "ls", "")
+	wantOutput(t, server, 0, `{"groups":[{"group":"eu","members":3,"permanent":false},`+
+		`{"group":"us","members":0,"permanent":true}],"nextPageToken":""}`+"\n", "groups", "-o", "json")
+	wantOutput(t, server, 0, "eu\nus\n:4\nCompletion ended with directive: ShellCompDirectiveNoFileComp\n", "__complete", "members", "ls", "")
 }
 
 func TestAGroupIsMadeAndRemoved(t *testing.T) {
