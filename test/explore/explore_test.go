@@ -101,6 +101,31 @@ func TestANumberThatIsChosenWronglyIsFound(t *testing.T) {
 	}
 }
 
+// A claim ends when each of two clocks says that its time is over, or when an operator's request has outwaited the last answer. Its place stays
+// the one that others wait for.
+func TestAClaimThatEndsTooSoonIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mistake mistake
+		broken  string
+		length  int // of the trace
+	}{
+		{oneClock, "NobodyCountsOnWhatIsGone", 6},
+		{unread, "NobodyCountsOnWhatIsGone", 9},
+		{replaced, "OneCallerIsSure", 7},
+		{brokenAtOnce, "NobodyCountsOnWhatIsGone", 6},
+	} {
+		t.Run(string(c.mistake), func(t *testing.T) {
+			t.Parallel()
+			found := explore(newLock(bounds{mistake: c.mistake, claimed: true, ticks: 2, places: 2, asks: 1}), 1_000_000)
+			t.Log(found.told())
+			if !strings.Contains(found.broken, c.broken) || len(found.trace) != c.length {
+				t.Errorf("got %q in %d steps, want %d", found.broken, len(found.trace), c.length)
+			}
+		})
+	}
+}
+
 // What ships keeps its promises in every order of each of these small worlds. With -night they are what a minute exhausts on two cores; without
 // it, the two of many states are left out, and with -short those of more than a few. TestRandomWalksThroughALargerWorldKeepWhatIsPromised goes
 // further, and exhausts nothing.
@@ -125,6 +150,9 @@ func TestEveryOrderOfASmallWorldKeepsWhatIsPromised(t *testing.T) {
 		{"attempts at work that is done once", bounds{once: true, carried: oneOfEach, ticks: 1, places: 2, asks: 1}, 47_005},
 		{"numbers", bounds{numbered: true, many: true, carried: oneOfEach, ticks: 1, places: 2}, 57_197},
 		{"numbers, and a restart", bounds{numbered: true, many: true, carried: both, ticks: 1, places: 2, kills: 1}, 183_780},
+		{"a claim", bounds{claimed: true, carried: oneOfEach, ticks: 1, places: 2, asks: 1}, 191_952},
+		{"a claim, and a session that ends", bounds{claimed: true, carried: oneOfEach, ticks: 2, places: 2, asks: 1}, 717_474},
+		{"a claim, and a restart", bounds{claimed: true, carried: both, ticks: 1, places: 2, kills: 1}, 42_536},
 		{"attempts, and a restart", bounds{once: true, carried: both, ticks: 1, places: 2, kills: 1}, 28_384},
 	} {
 		if testing.Short() && c.states > fewStates || !*night && c.states > manyStates {
@@ -153,6 +181,7 @@ func TestRandomWalksThroughALargerWorldKeepWhatIsPromised(t *testing.T) {
 		carried := [callers]bool{dice.IntN(2) == 0, dice.IntN(2) == 0}
 		world := newLock(bounds{
 			carried: carried, ticks: 8, places: 6, asks: 3, faults: 2, kills: 2, others: dice.IntN(2) == 0, once: dice.IntN(4) == 0,
+			claimed: dice.IntN(3) == 0,
 		})
 		broken, trace := walk(world, dice, 200)
 		if broken != "" {

@@ -22,6 +22,10 @@ const (
 	unchecked       mistake = "recorded without a check of its place"
 	lagging         mistake = "a number found free by a list that lags"
 	unversioned     mistake = "a number recorded without a check of its record's version"
+	oneClock        mistake = "a claim ended by one clock alone"
+	unread          mistake = "a claim ended without a check of its record's version"
+	replaced        mistake = "a claim whose place is another one after its grant"
+	brokenAtOnce    mistake = "a claim broken before its last answer is over"
 )
 
 // callers are two, each with a sidecar, a session and a lease of its own.
@@ -33,6 +37,7 @@ type bounds struct {
 	carried  [callers]bool // whose hold is told of on its lease's stream
 	once     bool          // each hold is an attempt at work that is done once, which is recorded before it is told
 	numbered bool          // each hold is a permit that bears the one number, which is recorded before it is told; it goes with many
+	claimed  bool          // there is a claim, too
 	many     bool          // all may hold at once: permits that are enough for them, members of a group, those who vote or stand at a barrier
 	ticks    int           // how often a tick passes
 	places   int           // how many are made
@@ -78,6 +83,7 @@ type lock struct {
 	version int    // of the number's record
 	wrong   string // which promise an act has broken
 	sides   [callers]side
+	claim   claim
 }
 
 // A place is a node in the lock's queue.
@@ -170,6 +176,17 @@ func (l *lock) steps() (all []step) {
 		}
 		l.ofSidecar(s, may)
 		l.ofSession(s, may)
+	}
+	if l.claimed {
+		l.ofClaim(func(is bool, what string, do func(*lock)) {
+			if !is {
+				return
+			}
+			next := *l
+			next.places = slices.Clone(l.places)
+			do(&next)
+			all = append(all, step{"the claim " + what, &next, false})
+		})
 	}
 	if l.now < l.ticks {
 		next := *l
@@ -293,6 +310,8 @@ func (l *lock) broken() string {
 	switch {
 	case l.wrong != "":
 		return l.wrong
+	case l.brokenClaim() != "":
+		return l.brokenClaim()
 	case l.many:
 	case l.isSure(a) && l.isSure(b):
 		return "OneCallerIsSure: two callers are sure of the lock"
@@ -347,6 +366,9 @@ func (l *lock) state() string {
 
 func (l *lock) stateAs(order [callers]int) string {
 	text := append(make([]byte, 0, 256), byte(l.now), byte(l.made), byte(l.faulty), byte(l.killed), byte(l.record), byte(l.version))
+	if l.claimed {
+		text = l.claim.appendTo(text, l.now, order)
+	}
 	text = append(text, byte(len(l.places)))
 	for _, p := range l.places {
 		text = append(text, byte(slices.Index(order[:], p.of)), byte(p.token))
