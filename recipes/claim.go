@@ -61,6 +61,9 @@ type Claims struct {
 	Path      string        // of the records' directory
 	Clock     string        // a node whose time is the ensemble's when it is set
 	Tolerance time.Duration // how far the clocks may be wrong
+
+	// Expired is told of each claim that Sweep has ended because its time was over, with the path of its lock; may be nil.
+	Expired func(lock string, token int64)
 }
 
 // A ClaimRequest is what a caller wants.

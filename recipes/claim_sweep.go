@@ -140,12 +140,12 @@ func (c Claims) endAll(ctx context.Context, store Store, due []claimRecord) (fai
 
 // tend does about one claim what it is time for.
 func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.Time) error {
-	at, err := "", ErrNoNode
+	at, place, err := "", Node{}, ErrNoNode
 	if of.State != claimEnded {
 		at, err = of.place(ctx, store)
 	}
 	if err == nil {
-		_, err = store.Get(ctx, at)
+		place, err = store.Get(ctx, at)
 	}
 	over := now.After(of.end().Add(c.Tolerance)) && wall().After(of.end().Add(c.Tolerance))
 	switch {
@@ -156,7 +156,11 @@ func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.
 	case err != nil:
 		return err
 	case over:
-		return c.finish(ctx, store, of, at, false)
+		err = c.finish(ctx, store, of, at, false)
+		if err == nil && of.State == claimHeld && c.Expired != nil {
+			c.Expired(of.Lock, place.Czxid)
+		}
+		return err
 	case of.isAhead(now, c.Tolerance) && of.isAhead(wall(), c.Tolerance):
 		return c.writeAnew(ctx, store, of, at)
 	}

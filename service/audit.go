@@ -112,6 +112,11 @@ func (a audit) broken(by caller.Caller, lock name, token int64, why string, forc
 		zap.Bool("forced", forced), outcomeField(err))...)
 }
 
+// expired tells that this sidecar has ended a claim whose time was over.
+func (a audit) expired(lock string, token int64) {
+	a.log.Info("expiry", zap.String("name", lock), zap.Int64("fencing_token", token))
+}
+
 // removed tells that an operator has removed what is others': the members of a group, or all keys below one.
 func (a audit) removed(by caller.Caller, kind, named, why string, err error) {
 	a.log.Info("removal", append(by.Fields(), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),

@@ -27,7 +27,10 @@ const (
 
 func (s *Services) claims() recipes.Claims {
 	root := s.options.ClaimRoot
-	return recipes.Claims{Path: root, Clock: root + "/=clock", Tolerance: claimTolerance}
+	return recipes.Claims{
+		Path: root, Clock: root + "/=clock", Tolerance: claimTolerance,
+		Expired: func(lock string, token int64) { s.audit.expired(s.lockDirectory().called(lock), token) },
+	}
 }
 
 // parseClaim checks a ClaimRequest.
@@ -114,7 +117,7 @@ func (l *lockService) Extend(ctx context.Context, request *lockv1.ExtendRequest)
 	}
 	of, err := l.services.claims().Extend(ctx, l.services.ensemble, request.GetClaimId(), span)
 	err = meaningOfClaim(err)
-	l.services.audit.wrote(caller.Of(ctx), kindClaim, "extend", l.claimed(of), err, zap.Int64("fencing_token", of.Token),
+	l.services.audit.wrote(caller.Of(ctx), kindClaim, "extend", l.directory.called(of.Lock), err, zap.Int64("fencing_token", of.Token),
 		zap.Duration("reserve_for", span))
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (l *lockService) releaseClaim(ctx context.Context, id string) error {
 	}
 	of, err := l.services.claims().Release(ctx, l.services.ensemble, id)
 	err = meaningOfClaim(err)
-	l.services.audit.wrote(caller.Of(ctx), kindClaim, "release", l.claimed(of), err, zap.Int64("fencing_token", of.Token))
+	l.services.audit.wrote(caller.Of(ctx), kindClaim, "release", l.directory.called(of.Lock), err, zap.Int64("fencing_token", of.Token))
 	return err
 }
 
@@ -156,13 +159,13 @@ func (l *lockService) checkClaims(ctx context.Context, ids []string) (checked []
 	return checked, nil
 }
 
-// claimed is the name of the lock that a claim is one of; its path, if it is one of another root.
-func (l *lockService) claimed(of recipes.ClaimState) string {
-	relative, ok := strings.CutPrefix(of.Lock, l.directory.root+"/")
-	if called, named := l.directory.name(relative); ok && named {
-		return called.text
+// called is the name of the lock that lies at a path; the path, if it is one of another root.
+func (d directory) called(at string) string {
+	relative, ok := strings.CutPrefix(at, d.root+"/")
+	if found, named := d.name(relative); ok && named {
+		return found.text
 	}
-	return of.Lock
+	return at
 }
 
 // meaningOfClaim says of an error what its caller is to know.

@@ -79,6 +79,9 @@ func TestALockIsHeldWithoutAProcess(t *testing.T) {
 		same(t, "release", outcome(err), "FailedPrecondition CLAIM_ENDED")
 		waiter.cancel()
 	}, func(options *service.Options) { options.Log, options.Audit = log, log })
+	expired := said.FilterMessage("expiry").All()
+	same(t, "expiries", len(expired), 1)
+	same(t, "expired", fmt.Sprint(expired[0].ContextMap()["name"]), "staging")
 	told := 0
 	for _, line := range said.All() {
 		if fields := line.ContextMap(); fields["kind"] == "claim" {

@@ -158,8 +158,8 @@ rules:
 	for _, grant := range s.entriesOf("grant") {
 		same(t, "the log knows the lease of a grant", strings.Contains(s.book.Text(), fmt.Sprintf(`"lease":"%v"`, grant["lease"])), true)
 	}
-	// with a resumption, which takes another process: test/endtoend; and a gap: cmd/sidekeeper
-	same(t, "events that the document tells of", len(documentedEvents(t)), 14)
+	// with a resumption, which takes another process: test/endtoend; an expiry: service; and a gap: cmd/sidekeeper
+	same(t, "events that the document tells of", len(documentedEvents(t)), 15)
 	for _, id := range []string{released.GetHoldId(), broken.GetHoldId(), "a secret"} {
 		same(t, "a secret in the record", strings.Contains(s.record.Text(), id), false)
 	}
