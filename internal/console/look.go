@@ -123,7 +123,8 @@ func lookAt(ctx context.Context, locks lockv1.LockServiceClient) (*look, error) 
 	}
 	l.guess()
 	l.arrange()
-	return l, l.noteClaims(ctx, locks, claimed)
+	err = l.noteClaims(ctx, locks, claimed)
+	return l, err
 }
 
 // noteClaims notes which claims end soon, of those that it has the time to look at. What it may not read is left out.

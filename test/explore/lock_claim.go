@@ -65,7 +65,9 @@ func (l *lock) ofClaimsEnd(stands bool, may func(bool, string, func(*lock))) {
 	c := &l.claim
 	for i := range c.found {
 		late := l.now >= c.until || l.mistake == oneClock
-		may(c.standing == held && stands && late && c.found[i] != c.version, "is found to be over", func(l *lock) { l.claim.found[i] = l.claim.version })
+		may(c.standing == held && stands && late && c.found[i] != c.version, "is found to be over", func(l *lock) {
+			l.claim.found[i] = l.claim.version
+		})
 		may(c.found[i] != 0, "is ended by who found it over, or not", func(l *lock) {
 			if stands && (l.claim.found[i] == l.claim.version || l.mistake == unread) {
 				l.endClaim()
