@@ -216,21 +216,33 @@ async def test_calls_of_asyncio_carry_tickets_and_are_refused(tmp_path: Path) ->
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", interceptors=fence.aio_client_interceptors()) as channel:
 
-        async def told(kind: str, *tickets: sidekeeper.Ticket) -> str:
+        async def told(kind: str, *tickets: sidekeeper.Ticket, refused: bool = False) -> str:
+            ended = asyncio.Event()
+
+            async def request() -> AsyncIterator[bytes]:
+                if refused:  # grpcio may tell of a write to a call that has ended, in place of how it has ended: grpc/grpc#36066
+                    await ended.wait()
+                else:
+                    yield b""
+
             call = getattr(channel, kind)(f"/shop/{kind}")
             with ExitStack() as guards:
                 for ticket in tickets:
                     guards.enter_context(ticket.guard())
                 try:
-                    reply = call(iter([b""]) if kind.startswith("stream") else b"", timeout=10)
+                    reply = call(request() if kind.startswith("stream") else b"", timeout=10)
                     return str((await anext(aiter(reply)) if kind.endswith("stream") else await reply).decode())
                 except grpc.aio.AioRpcError as error:
                     return f"{error.code().name} {error.details()}"
+                finally:
+                    ended.set()
 
         for kind in KINDS:
             assert await told(kind, sidekeeper.Ticket("orders", 7), sidekeeper.Ticket("stock", 3)) == "orders=7, stock=3"
-            assert await told(kind, sidekeeper.Ticket("orders", 5)) == f"FAILED_PRECONDITION {STALE}"
-        assert [await told(kind) for kind in KINDS] == ["", *["FAILED_PRECONDITION sidekeeper-fence: no ticket"] * 3]
+            assert await told(kind, sidekeeper.Ticket("orders", 5), refused=True) == f"FAILED_PRECONDITION {STALE}"
+        assert await told(KINDS[0]) == ""
+        for kind in KINDS[1:]:
+            assert await told(kind, refused=True) == "FAILED_PRECONDITION sidekeeper-fence: no ticket"
     await server.stop(None)
 
 
