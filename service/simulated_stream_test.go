@@ -29,12 +29,23 @@ type simulatedStream struct {
 	asks     time.Duration // how often
 	hears    bool          // it acknowledges an end that it did not ask for
 	mode     holdv1.Mode
-	lease    string // empty if it has one of its own
-	session  int64  // on which that stands; 0 if it is over, or the stream's own
+	on       standing
 	hold     string
 	token    int64
 	ended    chan struct{}
 	asking   sync.WaitGroup
+}
+
+// A standing is what a stream stands on: a lease, or nothing if it has one of its own.
+type standing struct {
+	left    context.Context // over when the caller has left the lease; nil without lease
+	lease   string
+	session int64 // of the lease; 0 if it is over
+}
+
+// left says whether the caller has left the stream or its lease. A stream's own context may end some time after its lease's.
+func (s *simulatedStream) left() bool {
+	return s.ctx.Err() != nil || s.on.left != nil && s.on.left.Err() != nil
 }
 
 func (s *simulatedStream) Context() context.Context     { return s.ctx }
@@ -68,10 +79,10 @@ func (s *simulatedStream) ask() {
 
 // check asks whether the hold is valid or, where it stands on a lease that stays the same, whether that is.
 func (s *simulatedStream) check() {
-	if s.session != 0 && s.token%2 == 0 {
-		told, err := s.sidecar.leases.Check(s.ctx, &leasev1.CheckRequest{LeaseId: s.lease})
+	if s.on.session != 0 && s.token%2 == 0 {
+		told, err := s.sidecar.leases.Check(s.ctx, &leasev1.CheckRequest{LeaseId: s.on.lease})
 		if err == nil { // else it says that the lease is over
-			trace.Tell(trace.Step{Kind: traces.Heard, Session: s.session, Until: told.GetValidFor().AsDuration()})
+			trace.Tell(trace.Step{Kind: traces.Heard, Session: s.on.session, Until: told.GetValidFor().AsDuration()})
 		}
 		return
 	}
@@ -79,7 +90,7 @@ func (s *simulatedStream) check() {
 	switch {
 	case err == nil:
 		trace.Tell(trace.Step{Kind: traces.Heard, Token: s.token, Until: told.GetHolds()[0].GetValidFor().AsDuration()})
-	case s.ctx.Err() == nil:
+	case !s.left():
 		s.Errorf("seed %d: Check: %v", s.seed, err)
 	}
 }
@@ -121,7 +132,7 @@ func (p *play) ends(s *simulatedStream, err error) {
 	close(s.ended)
 	open := p.open[s]
 	delete(p.open, s)
-	if !open || s.ctx.Err() != nil {
+	if !open || s.left() {
 		return
 	}
 	answer, reason := service.StatusOf(err)

@@ -284,18 +284,18 @@ func from(ctx context.Context) context.Context {
 func (p *play) call(over context.Context, host *simulatedHost, dice *rand.Rand) {
 	over = from(over)
 	for over.Err() == nil {
-		p.acquire(over, host.sidecar.Load(), "", 0, dice)
+		p.acquire(over, host.sidecar.Load(), standing{}, dice)
 	}
 }
 
-// acquire acquires once, on the lease, if there is one, which stands on that session.
-func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease string, session int64, dice *rand.Rand) {
+// acquire acquires once.
+func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, on standing, dice *rand.Rand) {
 	ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 	defer cancel()
 	stream := &simulatedStream{
 		play: p, ctx: ctx, cancel: cancel, sidecar: sidecar, patience: time.Duration(dice.Int64N(int64(9 * time.Second))),
 		asks: time.Duration(dice.Int64N(int64(5 * time.Second))), hears: dice.IntN(3) > 0, ended: make(chan struct{}),
-		mode: p.mode(dice), lease: lease, session: session,
+		mode: p.mode(dice), on: on,
 	}
 	switch dice.IntN(8) {
 	case 0: // it does not wait for long
@@ -303,7 +303,7 @@ func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease st
 	case 1: // perhaps not even until its place is made
 		time.AfterFunc(stream.patience/1000, cancel)
 	}
-	err := sidecar.locks.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: lease, Mode: stream.mode}, stream)
+	err := sidecar.locks.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: on.lease, Mode: stream.mode}, stream)
 	p.ends(stream, err)
 	caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 	cancel()
@@ -339,11 +339,11 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 			case <-ctx.Done():
 			case event := <-stream.events:
 				id := event.GetOpened().GetLeaseId()
-				session := service.SessionOf(ctx, sidecar.Services, id)
+				on := standing{left: ctx, lease: id, session: service.SessionOf(ctx, sidecar.Services, id)}
 				lasting, stop := context.WithTimeout(ctx, time.Duration(dice.Int64N(int64(40*time.Second))))
 				defer stop()
 				for lasting.Err() == nil {
-					p.acquire(lasting, sidecar, id, session, dice)
+					p.acquire(lasting, sidecar, on, dice)
 					_, _ = sidecar.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
 					if dice.IntN(4) == 0 {
 						time.Sleep(time.Duration(dice.Int64N(int64(3 * host.timeout)))) // so that it may sleep
