@@ -74,7 +74,7 @@ func (h *carried) begin(
 	r.resumed = func() { h.resume(options.onResumed) }
 	h.request = lease.multiplex.carry(r)
 	h.standOn(lease.claim, func() { h.lose(lease.why()) })
-	stream := heldStream{claim: h.claim, wait: wait, open: h.request.open, kept: h.kept}
+	stream := heldCall{claim: h.claim, wait: wait, open: h.request.open, kept: h.kept}
 	if !h.kept {
 		stream.after = h.acknowledge
 	}

@@ -10,10 +10,10 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 )
 
-// A heldStream is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
+// A heldCall is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
 // says that it has begun; the sidecar is asked for how long it is valid; it may be suspended and resumed; it ends once, with a reason; and
 // the claim is over for the caller before the sidecar learns of its end.
-type heldStream struct {
+type heldCall struct {
 	claim  *claim
 	open   func() (receive func() error, err error) // receive takes in one event; that it has begun gives the claim its id
 	keeper *keeper                                  // asks for its validity; nil if it is valid for as long as another claim
@@ -30,7 +30,7 @@ var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not a
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
 // and not what has begun: that goes on until the stream's end, which is the claim's.
-func (h *heldStream) begin(ctx context.Context, c *Client) error {
+func (h *heldCall) begin(ctx context.Context, c *Client) error {
 	if h.wait != nil && *h.wait > 0 { // 0 takes as long as the ensemble takes
 		bounded, cancel := context.WithDeadlineCause(ctx, time.Now().Add(*h.wait).Add(answerTime), errSilent)
 		defer cancel()
@@ -66,7 +66,7 @@ func (h *heldStream) begin(ctx context.Context, c *Client) error {
 }
 
 // start returns when the stream has begun, and has it read from then on.
-func (h *heldStream) start(c *Client) error {
+func (h *heldCall) start(c *Client) error {
 	receive, err := h.open()
 	for err == nil && h.claim.id == "" {
 		err = h.hear(receive)
@@ -80,7 +80,7 @@ func (h *heldStream) start(c *Client) error {
 }
 
 // follow reads the stream until its end, which is the end of the claim, whoever has ended it.
-func (h *heldStream) follow(receive func() error) {
+func (h *heldCall) follow(receive func() error) {
 	if h.after != nil {
 		defer h.after()
 	}
@@ -93,7 +93,7 @@ func (h *heldStream) follow(receive func() error) {
 	}
 }
 
-func (h *heldStream) hear(receive func() error) error {
+func (h *heldCall) hear(receive func() error) error {
 	err := receive()
 	if err == nil {
 		h.claim.heard.Store(true)

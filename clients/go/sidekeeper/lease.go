@@ -58,7 +58,7 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 		requests: map[uint64]*request{}, pending: map[uint64]bool{}, checks: map[uint64]chan time.Duration{},
 	}
 	claim.carries = l.multiplex.carriesAnything
-	stream := heldStream{
+	stream := heldCall{
 		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait, kept: options.kept,
 		open: func() (func() error, error) { return l.multiplex.open(streaming, options) },
 	}

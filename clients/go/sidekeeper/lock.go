@@ -156,7 +156,7 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 // begin returns when the lock is granted.
 func (l *Lock) begin(ctx, streaming context.Context, name string, options LockOptions) error {
 	c, lease := l.client, options.Lease
-	stream := heldStream{claim: l.claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
+	stream := heldCall{claim: l.claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
 	stream.open = single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 		request := options.request(name)
 		request.Keepalive = keepaliveEvery

@@ -96,7 +96,7 @@ func (m *Membership) join(ctx context.Context) error {
 	var streaming context.Context
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
 	m.parent = m.lease.claim
-	stream := heldStream{claim: m.claim, wait: m.options.Wait}
+	stream := heldCall{claim: m.claim, wait: m.options.Wait}
 	if m.lease.client == m.client {
 		stream.open = m.carried(m.lease.multiplex, m.request(ctx)).open
 	} else {

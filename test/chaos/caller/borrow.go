@@ -92,9 +92,9 @@ func (b *borrower) holdOnce(ctx context.Context, lease string) bool {
 	return true
 }
 
-type lockStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
+type acquireStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
 
-func (b *borrower) awaitGrant(op int64, stream lockStream) (*lockv1.Granted, error) {
+func (b *borrower) awaitGrant(op int64, stream acquireStream) (*lockv1.Granted, error) {
 	for {
 		event, err := stream.Recv()
 		if err != nil {

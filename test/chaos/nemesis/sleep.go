@@ -61,7 +61,7 @@ func sleep(ctx context.Context, s *scene) error {
 }
 
 // hold takes a lock that nobody else wants.
-func (s *scene) hold(ctx context.Context, locks lockv1.LockServiceClient, host *stage.Host, op int64) (lockStream, error) {
+func (s *scene) hold(ctx context.Context, locks lockv1.LockServiceClient, host *stage.Host, op int64) (acquireStream, error) {
 	name := fmt.Sprint(s.Prefix, "/asleep/", op)
 	s.Stage.Note(history.Event{Kind: history.Called, Op: op, Lock: name, Mode: history.Exclusive, Sidecar: host.Number})
 	stream, err := locks.Acquire(ctx, &lockv1.AcquireRequest{Name: name, Owner: history.Owner(0, op)})
@@ -81,10 +81,10 @@ func (s *scene) hold(ctx context.Context, locks lockv1.LockServiceClient, host *
 	}
 }
 
-type lockStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
+type acquireStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
 
 // follow notes the end of a hold.
-func (s *scene) follow(op int64, stream lockStream) {
+func (s *scene) follow(op int64, stream acquireStream) {
 	for {
 		if _, err := stream.Recv(); err != nil {
 			s.noteEnd(op, err)
