@@ -173,35 +173,68 @@ func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestATraceOfASessionTellsWhichTransactionsAreHeartbeats(t *testing.T) {
+// heartbeats says which of the transactions of session 3, of which these are the steps, are heartbeats for certain.
+func heartbeats(t *testing.T, steps ...trace.Step) (certain []bool) {
+	t.Helper()
 	r := handOver()
-	proved := trace.Step{Kind: trace.Proved, Session: 3, Sent: 3 * time.Second}
 	r.Step(trace.Step{Kind: trace.Opened, Session: 3, Sent: time.Second})
-	for _, step := range []trace.Step{
-		proved, // a session that has no places may read for others
-		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_3-lock-"},
-		proved, // its creation
-		{Kind: trace.Absent, Session: 3, Place: "/locks/orders/_c_3-lock-"},
-		proved, // that of its directory
-		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_4-lock-"},
-		{Kind: trace.Found, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
-		proved,
-		{Kind: trace.Leaving, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
-		proved, // its deletion
-		{Kind: trace.Left, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
-		proved,
-		{Kind: trace.Over, Session: 3},
-	} {
+	for _, step := range steps {
+		step.Session = 3
 		r.Step(step)
 	}
 	r.Change(simulation.Change{Session: 3, Ended: true})
-	var got []bool
 	for _, step := range Sessions(recorded(t, r))[0].Steps {
 		if step.Kind == string(trace.Proved) {
-			got = append(got, step.Heartbeat)
+			certain = append(certain, step.Heartbeat)
 		}
 	}
+	return certain
+}
+
+var proved = trace.Step{Kind: trace.Proved, Sent: 3 * time.Second}
+
+func TestATraceOfASessionTellsWhichTransactionsAreHeartbeats(t *testing.T) {
+	got := heartbeats(
+		t,
+		proved, // a session that has no places may read for others
+		trace.Step{Kind: trace.Asked, Place: "/locks/orders/_c_3-lock-"},
+		proved, // its creation
+		trace.Step{Kind: trace.Absent, Place: "/locks/orders/_c_3-lock-"},
+		proved, // that of its directory
+		trace.Step{Kind: trace.Asked, Place: "/locks/orders/_c_4-lock-"},
+		trace.Step{Kind: trace.Found, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		trace.Step{Kind: trace.Leaving, Place: "/locks/orders/_c_4-lock-2"},
+		proved, // its deletion
+		trace.Step{Kind: trace.Left, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		trace.Step{Kind: trace.Over},
+	)
 	if want := []bool{false, false, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+// A release and the end of the session may delete one place at once, and two streams may ask for places in one queue.
+func TestATransactionIsNoHeartbeatForCertainWhileOneOfTwoHandsIsBusy(t *testing.T) {
+	const third, fourth = "/locks/orders/_c_3-lock-", "/locks/orders/_c_4-lock-"
+	got := heartbeats(
+		t,
+		trace.Step{Kind: trace.Asked, Place: third},
+		trace.Step{Kind: trace.Asked, Place: fourth},
+		trace.Step{Kind: trace.Made, Place: fourth + "3"},
+		proved, // the creation of the third
+		trace.Step{Kind: trace.Made, Place: third + "2"},
+		proved,
+		trace.Step{Kind: trace.Leaving, Place: third + "2"}, // by its release
+		trace.Step{Kind: trace.Leaving, Place: third + "2"}, // by the end of the session
+		trace.Step{Kind: trace.Left, Place: third + "2"},
+		proved, // the deletion by the other one
+		trace.Step{Kind: trace.Left, Place: third + "2"},
+		proved,
+		trace.Step{Kind: trace.Over},
+	)
+	if want := []bool{false, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
 }

@@ -117,7 +117,7 @@ func (m *merger) linesOf(c commit) (all []Line) {
 		owner := m.owners[gone.Path]
 		switch {
 		case owner != 0 && c.finishes(m.root):
-			leaves := Line{Kind: trace.Leaving, Place: gone.Path, Session: owner}
+			leaves := Line{Kind: trace.Leaving, Place: gone.Path, Owner: owner, Session: owner}
 			all = append(all, leaves, Line{Kind: removed, Place: gone.Path, Owner: owner, Session: owner})
 		case owner != 0:
 			all = append(all, Line{Kind: removed, Place: gone.Path, Owner: owner})

@@ -2,8 +2,10 @@ package traces
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/trace"
@@ -25,8 +27,8 @@ type SessionTrace struct {
 	Steps   []SessionStep
 
 	began time.Duration
-	busy  map[string]bool // with what else than heartbeats: see place
-	other bool            // with what nobody tells of
+	busy  map[string]int // with what else than heartbeats, and how many hands each: see place
+	other bool           // with what nobody tells of
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
@@ -43,7 +45,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == born:
 			timeouts[line.Session] = line.Timeout
 		case line.Kind == trace.Opened:
-			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
+			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]int{"": 1}}
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Kind == elsewhere:
@@ -161,19 +163,28 @@ func (v *voucher) take(line Line) {
 	}
 }
 
-// place takes in what was done with a place. Until there is one, the session may be one that reads for others. Then it is busy with a directory
-// until the place that was asked for there is made or found, and with a place until that is deleted.
+// place takes in what was done with a place. Until there is one, the session may be one that reads for others. Then it is busy with each place
+// that was asked for until that is made or found, with a directory in which one was not made until the next one is, and with a place that is
+// given up until each hand that deletes it has its answer: a release and the end of the session may both do so.
 func (t SessionTrace) place(line Line) {
 	delete(t.busy, "")
 	switch line.Kind {
 	case trace.Asked:
-		t.busy[path.Dir(line.Place)] = true
+		t.busy[line.Place]++
+	case trace.Absent:
+		delete(t.busy, line.Place)
+		t.busy[path.Dir(line.Place)] = 1
 	case trace.Made, trace.Found:
 		delete(t.busy, path.Dir(line.Place))
+		maps.DeleteFunc(t.busy, func(asked string, _ int) bool { return asked != line.Place && strings.HasPrefix(line.Place, asked) })
 	case trace.Leaving:
-		t.busy[line.Place] = true
+		if line.Owner == 0 { // else it has gone with another transaction
+			t.busy[line.Place]++
+		}
 	case trace.Left:
-		delete(t.busy, line.Place)
+		if t.busy[line.Place]--; t.busy[line.Place] <= 0 {
+			delete(t.busy, line.Place)
+		}
 	}
 }
 
