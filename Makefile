@@ -57,7 +57,7 @@ plan: ## Say which lanes `make test` would run, and why
 # What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
 .PHONY: need
 need: ## Install, or else name, what the tests take beyond Go
-	@tools/need git race java python node stubs browser databases kerberos proxies image packages
+	@tools/need git curl race java python node stubs browser databases kerberos proxies image packages
 
 # The targets of lanes, which `make test` runs side by side.
 .PHONY: test-core test-simulation test-ensembles-1 test-ensembles-2 test-peers test-endtoend-1 test-endtoend-2 test-doors test-go test-databases test-controllers test-console test-chart test-documents test-alerts
@@ -300,6 +300,13 @@ TICKS = 500
 chaos-ticks: conductor ## Let 500 ticks of a crontab of 50 lines come due under kills, cuts and wrong clocks, and judge how often each began; TICKS=100 for fewer
 	@tools/need faketime
 	bin/chaos -ticks $(TICKS) -rounds 1 -profile fast -out bin/chaos-ticks $(ARGS)
+
+ALONE = 3
+
+.PHONY: chaos-alone
+chaos-alone: conductor ## Play minutes of faults among members who share a set of 500 items, and among claims of two dozen locks; ALONE=1 for fewer rounds than three of each
+	bin/chaos -alone shares -profile real -rounds $(ALONE) -out bin/chaos-shares $(ARGS)
+	bin/chaos -alone claims -profile real -rounds $(ALONE) -out bin/chaos-claims $(ARGS)
 
 .PHONY: chaos
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part

@@ -132,6 +132,7 @@ var table = []Lane{
 	{Name: "chaos", When: Nightly, Targets: []string{"chaos"}},
 	{Name: "restarts", When: Nightly, Targets: []string{"chaos-restarts"}},
 	{Name: "ticks", When: Nightly, Targets: []string{"chaos-ticks"}},
+	{Name: "alone", When: Nightly, Targets: []string{"chaos-alone"}},
 	{Name: "versions", When: Nightly, Targets: []string{"skew"}, Owns: []string{"tools/skew"}},
 	{Name: "fuzz", When: Nightly, Targets: []string{"fuzz"}, Owns: []string{"tools/fuzz"}},
 }
