@@ -12,9 +12,9 @@ var (
 	// ErrMemberExists means that the group has a member of this name already.
 	ErrMemberExists = errors.New("the group has a member of this name already")
 	// ErrReplaced means that somebody else joined under the member's name and asked for its place.
-	ErrReplaced = errors.New("somebody else has taken the member's place")
+	ErrReplaced = errors.New("another member has taken the place")
 	// ErrRemoved means that the group was deleted, or the member removed by hand.
-	ErrRemoved = errors.New("the member was removed by somebody else")
+	ErrRemoved = errors.New("another program removed the member")
 	// ErrNoMember means that the caller has no such member in the group.
 	ErrNoMember = errors.New("no such member of this caller")
 	// ErrNoGroup means that there is no such group.

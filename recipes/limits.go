@@ -9,7 +9,7 @@ type LargeDirectory struct {
 }
 
 func (l *LargeDirectory) Error() string {
-	return fmt.Sprintf("%v: the list of %s takes %d bytes, and at most %d are read: delete names that are not needed, "+
+	return fmt.Sprintf("%v: the list of %s takes %d bytes, and at most %d are read. Delete names that are not needed, "+
 		"and spread new ones over several prefixes", ErrDirectoryTooLarge, l.Path, l.Bytes, l.Max)
 }
 
@@ -50,8 +50,8 @@ func (q *QuotaExceeded) Error() string {
 	if q.Limit == "" {
 		return fmt.Sprintf("%v: the ensemble refuses more at %s: delete what is not needed, or have the quota raised", ErrQuota, q.Path)
 	}
-	return fmt.Sprintf("%v: %s at and below %s: %d are used and %d more are wanted, and at most %d allowed: "+
-		"delete what is not needed, or have the quota raised", ErrQuota, q.Limit, q.Path, q.Used, q.Wanted, q.Max)
+	return fmt.Sprintf("%v: %s at and below %s: %d are used, %d more are wanted, and at most %d are allowed. "+
+		"Delete what is not needed, or have the quota raised", ErrQuota, q.Limit, q.Path, q.Used, q.Wanted, q.Max)
 }
 
 func (q *QuotaExceeded) Unwrap() error { return ErrQuota }

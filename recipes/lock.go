@@ -14,7 +14,7 @@ import (
 // Errors of locks.
 var (
 	// ErrGone means that the node of a place or a hold was deleted by somebody else: the place is lost.
-	ErrGone = errors.New("place removed by somebody else")
+	ErrGone = errors.New("another program removed the place")
 	// ErrKindMismatch means that a contender ahead uses the lock as the other kind, mutex or read/write lock.
 	ErrKindMismatch = errors.New("in use as a lock of the other kind")
 	// ErrDirectory means that the lock's directory holds other things than contenders.

@@ -36,7 +36,7 @@ var (
 	errDeadlock          = errors.New("the wait would never end: each waits for a lock of the next, and the last for one of the first")
 	errWaitTimeout       = errors.New("wait_timeout expired")
 	errSemaphoreFull     = errors.New("not enough free permits")
-	errQueueEmpty        = errors.New("no item that is due and that nobody else takes")
+	errQueueEmpty        = errors.New("no item that is due and that no other caller takes")
 	errDeliveryReturned  = errors.New("the caller ended the stream before it was done: the item is delivered again")
 	errLockHeld          = errors.New("the lock is held by another caller")
 	errAlreadyContending = errors.New("the lease already holds this or waits for it")

@@ -133,8 +133,8 @@ func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
 	told, reason := StatusOf(fmt.Errorf("listing: %w", &recipes.LargeDirectory{Path: "/sidekeeper/sequences", Bytes: 5000000, Max: 4194304}))
 	same(t, "reason", reason, "DIRECTORY_TOO_LARGE")
 	same(t, "message", told.Message(), "DIRECTORY_TOO_LARGE: too many names in one directory: "+
-		"the list of /sidekeeper/sequences takes 5000000 bytes, and at most 4194304 are read: "+
-		"delete names that are not needed, and spread new ones over several prefixes")
+		"the list of /sidekeeper/sequences takes 5000000 bytes, and at most 4194304 are read. "+
+		"Delete names that are not needed, and spread new ones over several prefixes")
 	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[bytes:5000000 directory:/sidekeeper/sequences max:4194304]")
 	full := &recipes.FullDirectory{Path: "/sidekeeper/groups", Limit: "max-children", Used: 50001, Max: 50000}
@@ -152,7 +152,7 @@ func TestAQuotaOfTheEnsembleIsNamedWithItsLimitAndWhose(t *testing.T) {
 	told, reason := StatusOf(&recipes.Refusal{Err: exceeded})
 	same(t, "reason", told.Code().String()+" "+reason, "ResourceExhausted QUOTA_EXCEEDED")
 	same(t, "message", told.Message(), "QUOTA_EXCEEDED: quota exceeded: bytes at and below /sidekeeper/config/billing: "+
-		"990 are used and 20 more are wanted, and at most 1000 allowed: delete what is not needed, or have the quota raised")
+		"990 are used, 20 more are wanted, and at most 1000 are allowed. Delete what is not needed, or have the quota raised")
 	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[limit:bytes max:1000 path:/sidekeeper/config/billing used:990]")
 }

@@ -52,7 +52,7 @@ func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Dur
 	case *delay%time.Millisecond != 0:
 		return 0, invalid("lock_delay", delay.String(), "whole milliseconds")
 	case *delay > 0 && mode == recipes.Read:
-		return 0, invalid("lock_delay", delay.String(), "omitted with READ: whoever comes after readers waits for no late write")
+		return 0, invalid("lock_delay", delay.String(), "omitted with READ: a holder after readers waits for no late write")
 	}
 	return *delay, nil
 }

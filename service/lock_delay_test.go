@@ -157,7 +157,7 @@ func TestDelaysHaveRules(t *testing.T) {
 			{delay(time.Minute + 1), `field=lock_delay rule=a duration from 0s to 1m0s value="1m0.000000001s"`},
 			{delay(-1), `field=lock_delay rule=a duration from 0s to 1m0s value="-1ns"`},
 			{delay(time.Microsecond), `field=lock_delay rule=whole milliseconds value="1µs"`},
-			{reading, `field=lock_delay rule=omitted with READ: whoever comes after readers waits for no late write value="1s"`},
+			{reading, `field=lock_delay rule=omitted with READ: a holder after readers waits for no late write value="1s"`},
 		} {
 			stream, err := s.Acquire(s.context(), c.request)
 			s.must(err)

@@ -61,7 +61,7 @@ type Console struct {
 func New(options Options) (*Console, error) {
 	host, _, err := net.SplitHostPort(options.Listen)
 	if err != nil || !ownpages.IsLoopback(host) {
-		return nil, fmt.Errorf("%q is not a loopback host:port: nobody else shall see the page", options.Listen)
+		return nil, fmt.Errorf("%q is not a loopback host:port: the page is for this machine only", options.Listen)
 	}
 	listener, err := net.Listen("tcp", options.Listen)
 	if err != nil {

@@ -41,7 +41,7 @@ func (e *examination) names(ctx context.Context) error {
 		switch {
 		case is:
 			e.findf(Problem, directory, "delete names that are not needed, one by one, and spread new ones over several prefixes",
-				"has %d bytes of names, more than sidecars read (%d): nobody can list it", large.Bytes, large.Max)
+				"has %d bytes of names, more than sidecars read (%d): no caller can list it", large.Bytes, large.Max)
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrDenied):
 		case err != nil:
 			return err

@@ -71,7 +71,7 @@ func (e *examination) tokens(newest int64) {
 func (e *examination) validity() {
 	if e.Validity.Short() {
 		e.findf(Warning, "--session-timeout", "choose a longer session timeout, or a shorter tickTime for the ensemble",
-			"with %v a lease is valid for %v after a heartbeat and for %v before the next one, so that a short loss of contact may end it "+
+			"with %v, a lease is valid for %v after a heartbeat and for %v before the next one. A short loss of contact may end it "+
 				"before its callers are notified", e.SessionTimeout, tenths(e.Validity.Most), tenths(e.Validity.Least))
 	}
 }

@@ -51,8 +51,8 @@ func Refuses(method protoreflect.MethodDescriptor) bool {
 }
 
 // errHeld is why.
-var errHeld = connect.NewError(connect.CodeUnimplemented, errors.New("what is held is held over gRPC only: "+
-	"over HTTP the end of the stream could not be told before its place goes to somebody else"))
+var errHeld = connect.NewError(connect.CodeUnimplemented, errors.New("locks and the like are held over gRPC only: "+
+	"over HTTP, the sidecar could not end the stream before another caller gets the lock"))
 
 // A call is one method.
 type call struct {

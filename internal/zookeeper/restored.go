@@ -52,8 +52,8 @@ func (s *Session) compare(due question, reply []byte) (believed bool) {
 		return true
 	}
 	if !s.client.shown.restored.Swap(true) {
-		s.log.Error("the ensemble was restored from an older state: nothing is granted until its transactions, and with them fencing tokens, "+
-			"are larger than before; see the runbook", zap.Int64("zxid", zxid), zap.Int64("before", known))
+		s.log.Error("the ensemble was restored from an older state: the sidecar grants nothing until fencing tokens are larger than before; "+
+			"see the runbook", zap.Int64("zxid", zxid), zap.Int64("before", known))
 		s.client.config.Restored()
 	}
 	s.lose(errRestored)

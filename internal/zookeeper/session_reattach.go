@@ -18,7 +18,7 @@ import (
 const mostEphemerals = 2
 
 // errUnreturned is why a session ends here that was not come back to: the ensemble keeps it until its timeout, or somebody comes back.
-var errUnreturned = fmt.Errorf("%w: nobody has come back to it", recipes.ErrSessionEnded)
+var errUnreturned = fmt.Errorf("%w: no caller has come back to it", recipes.ErrSessionEnded)
 
 var _ recipes.Adopter = (*Session)(nil)
 

@@ -23,7 +23,7 @@ var Table = slices.Concat(
 // planned are those of the formula for how long a lease is valid, those of the plan by their numbers, and bugs that there were.
 var planned = []Mutant{
 	{
-		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whoever answered it, as most clients have it",
+		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whichever server answered it, as most clients have it",
 		Catchers: []Catcher{schedules.of(10).saying(outlived)},
 	},
 	{
@@ -47,7 +47,7 @@ var planned = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestALostHoldsDelayIsKept", Complaint: "holding, not waiting"}},
 	},
 	{
-		ID: "M3b", Bug: "who waits does not know that those ahead may leave a delay",
+		ID: "M3b", Bug: "a waiter does not know that those ahead may leave a delay",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestADelayIsKeptByWhoCameBeforeItsHoldWasGranted", Complaint: "holding, not waiting",
 		}},
@@ -193,7 +193,7 @@ var planned = []Mutant{
 		}},
 	},
 	{
-		ID: "E1", Bug: "a hold leaves its lease when its status is sent, and not when nobody counts on it any more",
+		ID: "E1", Bug: "a hold leaves its lease when its status is sent, and not when no caller counts on it any more",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller", Complaint: "the lock is free while the frozen holder",
 		}},

@@ -9,7 +9,7 @@ var barriers = []Mutant{
 		}},
 	},
 	{
-		ID: "J2", Bug: "the first at a double barrier leaves before the others, so that nobody waits for these",
+		ID: "J2", Bug: "the first at a double barrier leaves before the others, so that no caller waits for these",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestTheFirstInTheOrderOfNamesLeavesADoubleBarrierLast", Complaint: "1 of 2 nodes stand",
 		}},

@@ -7,7 +7,7 @@ var elections = []Mutant{
 		Catchers: []Catcher{simulated("TestOneCandidateLeadsAtATimeThoughLeadershipIsHandedOver").of(10).saying("the leader is asked to yield to")},
 	},
 	{
-		ID: "T2", Bug: "whoever waits for an election's lock is asked to step back, also those that are no candidates",
+		ID: "T2", Bug: "each waiter for an election's lock is asked to step back, even one that is no candidate",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestALeaderIsLeftAloneWhereTheCandidateCannotBeNext", Complaint: "Transfer over a lock: got \"OK",
 		}},

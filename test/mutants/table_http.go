@@ -3,11 +3,11 @@ package mutants
 // overHTTP are the mutants of what is served over HTTP.
 var overHTTP = []Mutant{
 	{
-		ID: "W1", Bug: "what is held may be held over HTTP, where nobody learns of its end in time",
+		ID: "W1", Bug: "a lock may be held over HTTP, where its caller does not learn of its end in time",
 		Catchers: []Catcher{{Package: "internal/server", Test: "TestOverHTTPNothingIsHeld", Complaint: `held: got "\S+/Multiplex", want`}},
 	},
 	{
-		ID: "W2", Bug: "who calls over HTTP is any process of this machine, whatever certificate it shows",
+		ID: "W2", Bug: "a caller over HTTP counts as any process of this machine, whatever certificate it shows",
 		Catchers: []Catcher{{Package: "internal/server", Test: "TestOverHTTPSOnlyCertificatesAreLetIn", Complaint: `caller: got "tcp:loopback`}},
 	},
 	{

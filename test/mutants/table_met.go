@@ -27,13 +27,13 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestARequestThatIsWrittenInPartCostsItsConnection").saying("it took|refused by the ensemble")},
 	},
 	{
-		ID: "D3", Bug: "a place is granted as it is made whoever stands ahead of it",
+		ID: "D3", Bug: "a place is granted as it is made, whatever places stand ahead of it",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestAPlaceIsNotGrantedAsItIsMadeIfAnythingIsUnusual", Complaint: "contenders are holding; want waiting",
 		}},
 	},
 	{
-		ID: "D4", Bug: "a place is granted as it was made though its session knows that somebody else has deleted it",
+		ID: "D4", Bug: "a place is granted as it was made though its session knows that another program has deleted it",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAPlaceIsGrantedAsItIsMadeOnlyWhileItIsItsSessions", Complaint: "it was granted"}},
 	},
 	{
@@ -55,7 +55,7 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestWhatIsLostIsNotWritten", Complaint: "deadlock|writes"}},
 	},
 	{
-		ID: "R1", Bug: "heartbeats find that a place is there, and not whether somebody has written that it must end",
+		ID: "R1", Bug: "heartbeats find that a place is there, and not whether an operator has written that it must end",
 		Catchers: []Catcher{
 			simulated("TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind").saying("after the removal"),
 			simulated("TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind").saying("after the removal"),
@@ -78,7 +78,7 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestTheTimeThatIsLeftBeginsWhenItIsAskedFor", Complaint: "after 20s and not 23s"}},
 	},
 	{
-		ID: "R6", Bug: "a holder's time runs on when somebody has overwritten that it must end",
+		ID: "R6", Bug: "a holder's time runs on when another program has overwritten that it must end",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten", Complaint: "after 20s and not 30s",
 		}},
@@ -164,26 +164,26 @@ var met = []Mutant{
 		}},
 	},
 	{
-		ID: "M30", Bug: "a deletion is remembered of a name that somebody may use again",
+		ID: "M30", Bug: "a deletion is remembered of a name that another program may use again",
 		Catchers: []Catcher{{
 			Package: "internal/zookeeper", Test: "TestADeletionIsRememberedOnlyIfItCanBeReliedOn",
 			Complaint: "a name that may be used again: deleted true",
 		}},
 	},
 	{
-		ID: "M31", Bug: "a waiter has its turn when the nearest of those ahead was seen deleted, whoever else stands there",
+		ID: "M31", Bug: "a waiter has its turn when the nearest of those ahead was seen deleted, whatever other places stand there",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestAWaiterHasItsTurnOnlyWhenAllAheadAreGone", Complaint: "contenders are holding, waiting, holding",
 		}},
 	},
 	{
-		ID: "S1", Bug: "eight characters that somebody else has stored are gone on from as a number",
+		ID: "S1", Bug: "a sequence goes on from eight characters that another program has stored, as if they were a number",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestWhatOthersHaveStoredGoesOnOrIsRefused", Complaint: `"12345679" and child "": \d+, want`,
 		}},
 	},
 	{
-		ID: "S2", Bug: "a sequence that somebody has set back goes on from there",
+		ID: "S2", Bug: "a sequence that another program has set back goes on from there",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestASequenceThatIsSetBackRepeatsNothing", Complaint: "behind 12"}},
 	},
 	{
@@ -201,7 +201,7 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAnUpdateLeavesWhatIsAskedOfAMember", Complaint: "it sees map"}},
 	},
 	{
-		ID: "R9", Bug: "who breaks a hold removes it when the time is over, without a last look",
+		ID: "R9", Bug: "the sidecar that breaks a hold removes it when the time is over, without a last look",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked", Complaint: "after 20s and not 40s"}},
 	},
 	{
@@ -213,7 +213,7 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
 	},
 	{
-		ID: "R12", Bug: "whoever replaces a member asks the one that the reader shows, though another has its name by now",
+		ID: "R12", Bug: "a member that replaces another asks the one that the reader shows, though a third has its name by now",
 		Catchers: []Catcher{simulated("TestNoAnswerRestsOnWhatALaggingServerShows").saying("the member is removed from outside .* too soon")},
 	},
 	{
@@ -221,7 +221,7 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor").saying("longer than a mark allows")},
 	},
 	{
-		ID: "R14", Bug: "a member whose making was not answered bounds what was told since by when it was first asked for",
+		ID: "R14", Bug: "a member whose making was not answered bounds later answers by when it was first asked for",
 		Catchers: []Catcher{simulated("TestAMemberThatIsFoundBoundsNothingThatWasTold").saying("was told")},
 	},
 	{

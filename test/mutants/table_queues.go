@@ -9,7 +9,7 @@ var queues = []Mutant{
 		}},
 	},
 	{
-		ID: "N2", Bug: "whoever had an item removes it, also when it is another caller's by now",
+		ID: "N2", Bug: "a caller that had an item removes it, even when it is another caller's by now",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestAnItemThatIsNotDoneIsDeliveredAgainWithALargerToken", Complaint: "the first delivery was done with <nil>",
 		}},

@@ -11,7 +11,7 @@ func whoReturns(test, complaint string) Catcher {
 // returns are the mutants of leases that outlive their sidecar.
 var returns = []Mutant{
 	{
-		ID: "Y1", Bug: "who comes back to a session believes the server without a transaction of its own",
+		ID: "Y1", Bug: "a sidecar that comes back to a session believes the server without a transaction of its own",
 		Catchers: []Catcher{simulated("TestWhoComesBackIsShownWhatALateServerHasYetToHearOf").saying("is shown")},
 	},
 	{
@@ -21,7 +21,7 @@ var returns = []Mutant{
 		}},
 	},
 	{
-		ID: "Y3", Bug: "a lease is resumed for somebody else",
+		ID: "Y3", Bug: "a lease is resumed for another caller",
 		Catchers: []Catcher{inTheJournal("TestARecordIsHandedOutOnceToItsCaller").saying("to somebody else")},
 	},
 	{
@@ -48,7 +48,7 @@ var returns = []Mutant{
 		Catchers: []Catcher{inTheJournal("TestADirectoryIsOneProcessesAndNobodyElseReadsIt").saying("<nil>")},
 	},
 	{
-		ID: "Y9", Bug: "who waits takes another place, at the end of the line, when its sidecar is replaced",
+		ID: "Y9", Bug: "a waiter takes another place, at the end of the line, when its sidecar is replaced",
 		Catchers: []Catcher{{Package: "service", Test: "TestWhoWaitsComesBackToItsOwnPlace", Complaint: "a wait"}},
 	},
 	{
@@ -59,11 +59,11 @@ var returns = []Mutant{
 		}},
 	},
 	{
-		ID: "Y11", Bug: "what was held before a restart, and ends before it is held again, keeps its place for nobody",
+		ID: "Y11", Bug: "a hold from before a restart that ends before it is held again keeps its place for no caller",
 		Catchers: []Catcher{whoReturns("TestAClaimThatIsNotHeldAgainEndsAsAHold", "its place is gone before its end is acknowledged")},
 	},
 	{
-		ID: "Y12", Bug: "a place that is kept for who may count on it after a restart, though it is not held again, can end the lease",
+		ID: "Y12", Bug: "after a restart, a place that is kept for its caller, and not held again, can end the lease",
 		Catchers: []Catcher{whoReturns("TestAPlaceThatIsNotHeldAgainBoundsTheLeaseNoLonger", "its place bounds the lease still")},
 	},
 	{
@@ -75,7 +75,7 @@ var returns = []Mutant{
 		Catchers: []Catcher{whoReturns("TestAClaimThatIsNotHeldAgainEndsAsAHold", "Check: got .NotFound HOLD_NOT_FOUND")},
 	},
 	{
-		ID: "Y15", Bug: "who asks for a hold before it is held again after a restart is told that there is none",
+		ID: "Y15", Bug: "a caller that asks for a hold before it is held again after a restart is told that there is none",
 		Catchers: []Catcher{whoReturns("TestWhoAsksForWhatIsAboutToComeBackIsAnsweredWhenItHas", "before the lease is resumed: got .NotFound")},
 	},
 	{

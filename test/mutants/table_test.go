@@ -71,7 +71,7 @@ func TestTheDocumentShowsAllMutants(t *testing.T) {
 }
 
 func inMarkdown() string {
-	lines := "| | what is wrong | who complains | within |\n|---|---|---|---|\n"
+	lines := "| | what is wrong | the test that fails | within |\n|---|---|---|---|\n"
 	for _, m := range Table {
 		if m.Absent != "" {
 			lines += fmt.Sprintf("| %s | %s | none: %s | |\n", m.ID, m.Bug, m.Absent)

@@ -10,7 +10,7 @@ from sidekeeper._errors import ForkedError
 
 INHERITED = "this process was forked from the one that made the client: make a client after the fork"
 STRANDED = (
-    "gRPC ran in the process that this one was forked from, and cannot be used here: close every client before the fork, "
+    "gRPC ran in the process that this one was forked from, and cannot be used here. Close every client before the fork and "
     "make clients after it, or start the process without a fork (multiprocessing's spawn and forkserver)"
 )
 
