@@ -47,13 +47,38 @@ var (
 	escape  = regexp.MustCompile(`\\(.)`)
 )
 
+// What begins and ends a comment, and each of its lines.
+var commentMark = regexp.MustCompile(`(?m)^[ \t]*(//+|/\*+|#+|\*/|\*)?|\*/$`)
+
+// commentsOf are the comments of a source as Markdown, each line where it stands in the source.
+func commentsOf(name, source string) string {
+	var comments strings.Builder
+	line := 1
+	for _, at := range tokensOf(name).FindAllStringSubmatchIndex(source, -1) {
+		if at[2] >= 0 {
+			continue
+		}
+		begins := 1 + strings.Count(source[:at[0]], "\n")
+		comments.WriteString(strings.Repeat("\n", begins-line))
+		text := commentMark.ReplaceAllString(strings.Trim(source[at[0]:at[1]], `"`), "")
+		comments.WriteString(text)
+		line = begins + strings.Count(text, "\n")
+	}
+	comments.WriteByte('\n')
+	return comments.String()
+}
+
+// tokensOf finds comments and strings in the language of a source.
+func tokensOf(name string) *regexp.Regexp {
+	if path.Ext(name) == ".py" {
+		return inPython
+	}
+	return inOthers
+}
+
 // textsOf are the strings of a source that have more than one word, as paragraphs of Markdown. The numbers say for each line of these
 // at which line of the source its string begins.
 func textsOf(name, source string) (string, []int) {
-	tokens := inOthers
-	if path.Ext(name) == ".py" {
-		tokens = inPython
-	}
 	var paragraphs strings.Builder
 	var lines []int
 	var text string // of the strings since begin
@@ -68,7 +93,7 @@ func textsOf(name, source string) (string, []int) {
 		}
 		text = ""
 	}
-	for _, at := range tokens.FindAllStringSubmatchIndex(source, -1) {
+	for _, at := range tokensOf(name).FindAllStringSubmatchIndex(source, -1) {
 		if at[2] < 0 {
 			continue
 		}

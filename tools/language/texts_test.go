@@ -39,6 +39,19 @@ raise Error(
 	}
 }
 
+func TestCommentsAreReadWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, source, text string }{
+		{"a.go", "package a\n\n// one\n// and more\nvar b = \"// text\" // two\n", "\n\n one\n and more\n two\n"},
+		{"a.py", "a = 1  # one\n\n\"\"\"two\n\nthree\"\"\"\n", " one\n\ntwo\n\nthree\n"},
+		{"A.java", "/** one\n * two\n */\nString a = \"/* text */\";", " one\n two\n\n"},
+	} {
+		if got := commentsOf(c.name, c.source); got != c.text {
+			t.Errorf("%s: got %q, want %q", c.source, got, c.text)
+		}
+	}
+}
+
 func TestFilesAreReadAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

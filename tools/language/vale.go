@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +12,8 @@ import (
 	"strings"
 )
 
-// findingsIn has Vale read a repository's files once. Documents, protos and the commands' manual it reads itself, and the texts in
-// source code from files that hold nothing else.
+// findingsIn has Vale read a repository's files once. Documents, protos and the commands' manual it reads itself, and the texts and
+// the comments in source code from files that hold nothing else.
 func findingsIn(ctx context.Context, root string) (findings, error) {
 	names, err := git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -39,12 +40,16 @@ func findingsIn(ctx context.Context, root string) (findings, error) {
 			sources[name] = source{file: name}
 		default:
 			text, lines := textsOf(name, string(content))
-			copied := filepath.Join(folder, strings.ReplaceAll(name, "/", "-")+".md")
-			if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			copied := filepath.Join(folder, strings.ReplaceAll(name, "/", "-"))
+			sources[copied+".md"] = source{file: name, lines: lines}
+			sources[copied+".comments"] = source{file: name, kind: "Comment"}
+			args = append(args, copied+".md", copied+".comments")
+			if err := errors.Join(
+				os.WriteFile(copied+".md", []byte(text), 0o600),
+				os.WriteFile(copied+".comments", []byte(commentsOf(name, string(content))), 0o600),
+			); err != nil {
 				return nil, err
 			}
-			args = append(args, copied)
-			sources[copied] = source{file: name, lines: lines}
 		}
 	}
 	return vale(ctx, root, args, sources)
@@ -53,6 +58,7 @@ func findingsIn(ctx context.Context, root string) (findings, error) {
 // A source is where a text that Vale reads comes from: the file, and for each line of the text the file's line, if that differs.
 type source struct {
 	file  string
+	kind  string // before the names of rules: of comments, which have ceilings of their own
 	lines []int
 }
 
@@ -83,7 +89,7 @@ func vale(ctx context.Context, root string, files []string, sources map[string]s
 	for file, all := range alerts {
 		from := sources[file]
 		for _, alert := range all {
-			at := place{from.file, strings.TrimPrefix(alert.Check, "Sidekeeper.")}
+			at := place{from.file, from.kind + strings.TrimPrefix(alert.Check, "Sidekeeper.")}
 			found[at] = append(found[at], from.line(alert.Line))
 		}
 	}
