@@ -2,10 +2,14 @@
 // the only package that connects to ZooKeeper.
 //
 // A Client is one sidecar's access to one ensemble. It opens a Session for each lease; what a caller holds is an ephemeral node of that
-// session. The client also keeps one session of its own, the reader, which lists and watches nodes for all the others. connection.go is how a
-// session stands with the ensemble, ownership.go what it owns, heartbeat.go, proof.go and prober.go how it proves that it is alive, barrier.go
-// until when nobody can have asked for one of its nodes, close_lost.go how a session that was lost is closed at the ensemble, and
-// server_list.go which servers sessions connect to.
+// session. The client also keeps one session of its own, the reader, which lists and watches nodes for all the others. The files say:
+//
+//   - connection.go: how a session stands with the ensemble
+//   - ownership.go: what a session owns
+//   - heartbeat.go, proof.go, prober.go: how a session proves that it is alive
+//   - barrier.go: until when no program can have asked for one of its nodes
+//   - close_lost.go: how the client closes a session at the ensemble that was lost
+//   - server_list.go: to which servers sessions connect
 //
 // # When a session is certainly alive
 //
@@ -23,11 +27,11 @@
 // a ping (0.1 s), and all instants are read from CLOCK_BOOTTIME.
 //
 // Any transaction of the session counts as a heartbeat that was sent and answered on the present connection, whatever it asks for, once a
-// quorum has committed it: it was answered that it was carried out, or with one of the verdicts that the leader puts into its order (NoNode,
-// NodeExists, NotEmpty, BadVersion); not that it was throttled, nor that the session has moved or expired, nor NoAuth, which servers may
-// answer by themselves (enableEagerACLCheck), but for a part of a multi. And it counts only if
-// it was sent after the one that counts before it was answered: two that were under way together show no more than one of them. As
-// request i counts whatever was answered, reads among them. So a session that is used sends no heartbeats.
+// quorum has committed it. The answer shows that: it says that the transaction was carried out, or gives one of the verdicts that the leader puts
+// into its order (NoNode, NodeExists, NotEmpty, BadVersion). The answer that a request was throttled, or that the session has moved or expired,
+// does not show it. Nor does NoAuth, which servers may answer by themselves (enableEagerACLCheck), except about a part of a multi. And the
+// transaction counts only if it was sent after the one that counts before it was answered: two that were under way together show no more than
+// one of them. As request i counts any request that was answered, reads among them. So a session that is used sends no heartbeats.
 //
 // Why: let n be the newest answered heartbeat, F the server of the connection and L its leader.
 //
@@ -63,8 +67,8 @@
 //	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 − δ and s_i > h }
 //
 // where s_i and r_i are when its own request i was sent and answered, Q is when the prober's second newest answered heartbeat was sent, and h
-// when the handshake of the prober's present connection was answered. Steps 1 to 5 above say so for every session at F, whoever sent n−1 and
-// n: reports name all sessions that were active at F, and the answer to p is on its way to L before n is. What must be certain is that the
+// when the handshake of the prober's present connection was answered. Steps 1 to 5 above say so for every session at F, whichever session sent n−1
+// and n: reports name all sessions that were active at F, and the answer to p is on its way to L before n is. What must be certain is that the
 // server which processed request i is the F of the prober's connection, the same process and not only the same address, and that it followed
 // the same leader all the while:
 //
@@ -74,9 +78,9 @@
 //     before F had ended by then, so that it answered nothing that was sent after h.
 //
 // What it assumes besides: no two processes of one ensemble answer at one IP address and port with one id at the same time. That would take a
-// proxy, and somebody who starts a server anew while the one before still runs, cut off from the others. Where servers are reached through a
+// proxy, and an operator who starts a server anew while the one before still runs, cut off from the others. Where servers are reached through a
 // proxy only, they are not to be followed (Config.FollowServers), and each session proves itself, as it does once servers of two ids have been
-// seen behind one address and port. And nobody else uses the session: a plain read would not find out.
+// seen behind one address and port. And no other process uses the session: a plain read would not find out.
 //
 // A session proves itself, too, whose server the ensemble does not list, that has come back over another connection, or that another process
 // has opened. So does one whose prober does not keep it as valid as heartbeats of its own would. If the prober's heartbeat is not answered for
@@ -96,36 +100,38 @@
 // does, and leaves for another server as any session does whose heartbeat is not answered. A session that has come back over another connection
 // goes by others only where one server is known to answer. No validity rests on this, and it wakes no session.
 //
-// Whoever asks for how long he may count on it is told so all the same (AssuredFor), and does not wake it: if nothing will have been made on it
-// by then, there is nothing that he counts on in vain. If something will, it will not be granted before the session is valid again, and that it
-// is not before its deadline is as late as whatever was told. So each caller counts on what he has for no longer than it is proved. While it is
-// being woken nobody is told of a later instant than whoever has asked before, so that it must not be proved for longer and longer.
+// A caller that asks how long it may count on the session gets an answer all the same (AssuredFor), and does not wake it. If the caller makes
+// nothing on the session by then, there is nothing that it counts on in vain. If it does, that is not granted before the session is valid again.
+// And the session is not valid again before its deadline is as late as each answer that a caller got. So no caller counts on what it has for
+// longer than it is proved. While the session is being woken, no answer names a later instant than those before. Else it would have to be proved
+// for longer and longer.
 //
-// Whoever makes something on it, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it is valid again
-// when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do not ask for
-// what was proved before: transaction n was committed, so that the session had not been expired then. What follows from a deadline that has
-// passed, that the session is over, takes another form: a place may be made on it before it is valid again. Then it must be valid within a
-// lifetime of that, or it is over; so the barrier of a place that has passed (see below) ends a session that wakes as it does any other.
+// A caller that makes something on the session, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it
+// is valid again when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do
+// not ask for what was proved before: transaction n was committed, so that the session had not been expired then. What follows from a deadline
+// that has passed, that the session is over, takes another form: a place may be made on it before it is valid again. Then it must be valid
+// within a lifetime of that, or it is over; so the barrier of a place that has passed (see below) ends a session that wakes as it does any
+// other.
 //
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:
 // syncLimit ticks until the leader gives it up, as many for what is still under way to it, as many until it notices the
 // silence, and one tick between.
 //
-// # When nobody can have asked for a place's end
+// # When no program can have asked for a place's end
 //
-// Who breaks a hold or replaces a member writes that into the node of its place, waits until T and a tick are over, and then
-// removes the place whether or not its sidecar has heard of it. The reader that would show what was written may see nothing for
+// A program that breaks a hold or replaces a member writes that into the node of its place, waits until T and a tick are over, and then
+// removes the place, whether or not the sidecar of the place has heard of it. The reader that would show what was written may see nothing for
 // longer than that, while the session is proved all the time. So a session is valid, and not over, at most until
 //
-//	T × (1 − 2ρ) − margin + min { b_p : p a place of the session's on which somebody counts }
+//	T × (1 − 2ρ) − margin + min { b_p : p a place of the session's on which a caller counts }
 //
-// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which whoever
-// has the place has seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of them in as many requests as it
-// takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier or, where that was not
-// answered, the look that has found it as it was made: what was told meanwhile, which no barrier bounded, ends no later. A place is covered
-// while it waits, so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer
-// data.
+// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which the owner
+// of the place has seen, that is, has read and found nothing in that ends the place. Heartbeats check the places, all of them in as many requests
+// as it takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier. Where that was not
+// answered, the look is that has found the place as it was made: validities that callers were told meanwhile, which no barrier bounded, end no
+// later. A place is covered while it waits, so that a grant waits for nothing. Its barrier stands, whatever the reader shows to others, until its
+// owner has seen newer data.
 //
 // Why: let the end of place p be asked for in version v+1 of its data, committed at c, and left standing there.
 //
@@ -134,18 +140,18 @@
 //  2. The leader carries out the check as it puts the transaction into its order, in which v+1 comes later: the heartbeat was
 //     committed before c, and sent before that, whichever connection it and its answer took. So b_p < c. A node that was made
 //     by a request sent at b_p was not there before, so that c is later there too.
-//  3. Whatever is told at any time counts until T × (1 − 2ρ) − margin after b_p at most, and so for less than that after c:
-//     less than T, by both clocks, while who asked waits for T and a tick after c.
+//  3. Each validity that a caller is told ends T × (1 − 2ρ) − margin after b_p at most, and so less than that after c:
+//     less than T, by both clocks, while the program that asked waits for T and a tick after c.
 //
-// What it takes: who asks counts from when the request was answered, and anew when it does not stand there any more, for which it looks
-// once more, behind all that has been committed, and removes only that version of the data that it has seen. A deadline
+// What it takes: the program that asks counts from when its request was answered, and anew when the request does not stand there any more. For
+// that, it looks once more, behind all that has been committed, and removes only that version of the data that it has seen. A deadline
 // that has passed stays so, even if the place that it came from goes: the session is over. A heartbeat that finds newer data
 // moves nothing, and the place is not asked for again until its owner has seen them; if the reader does not show them until the
-// deadline, the session is lost. That takes somebody who has written there and a reader in trouble: a reader in trouble alone
+// deadline, the session is lost. That takes a program that has written there, and a reader in trouble: a reader in trouble alone
 // costs nothing. Versions begin anew with a node of the same name, which only members can have: between the mark on one and the
-// making of another there are, unless somebody says otherwise, T and a tick, after which the session is over.
+// making of another there are, unless an operator says otherwise, T and a tick, after which the session is over.
 //
-// Somebody may write so often that each heartbeat finds newer data than were seen. Then the owner reads after the reader has caught
+// A program may write so often that each heartbeat finds newer data than were seen. Then the owner reads after the reader has caught
 // up, and that is the barrier: a transaction behind which the reader shows all that had been committed when it was sent, so that
 // an end which it does not show was committed later.
 //
@@ -154,23 +160,23 @@
 //
 // # A place that is granted as it is made
 //
-// What sessions ask for, but for the reader's reads, they ask for by requests of our own on the library's connection; see own_request.go.
-// So heartbeats do not wait for the library, nor does it carry them over to another connection. Requests are noted and written in
-// one order, whoever sends them, so that each answer is known by its place in the order. Each is answered once: by the server, or, when the
+// Sessions ask by requests of our own on the library's connection; see own_request.go. Only the reader's reads are the library's.
+// So heartbeats do not wait for the library, nor does it carry them over to another connection. Requests of all goroutines are noted and
+// written in one order, so that each answer is known by its place in the order. Each is answered once: by the server, or, when the
 // connection ends, with that its outcome is not known. What was written in part ends the connection. The library does not see the answers,
 // so that the next handshake says for it what they have shown.
 //
 // Behind the request that makes a place, in the same write, its queue is listed. The server answers the list after it has applied the
 // making, for what comes over one connection is done in order; so the list shows the place, and every place made before it that stands
-// still. If nobody is ahead of it then, nobody ever is: the lock is its own until its node goes. That takes its session's end, its
-// owner's hand, or somebody else's, who waits for T and a tick before he removes what he has marked. The making counts as the barrier of
-// the place; so whoever holds the lock by these two answers alone, and is told of a validity, holds it for no longer than that. His node
-// is read and watched soon after the grant, for him to hear what is asked of it. The fencing token is the czxid in the making's answer.
+// still. If no place is ahead of it then, none ever is: the lock is its own until its node goes. That takes its session's end, its
+// owner's hand, or another program's, which waits for T and a tick before it removes what it has marked. The making counts as the barrier of
+// the place; so a caller that holds the lock by these two answers alone, and is told of a validity, holds it for no longer than that. Its node
+// is read and watched soon after the grant, for the caller to hear what is asked of it. The fencing token is the czxid in the making's answer.
 //
 // # Sessions
 //
 // The library's connection is not a session: after an expiry it silently opens another and replays what was queued. A Session
-// here fences the connection first (its dialer and its Write refuse), then tells everybody, then closes it. Reads and
+// here fences the connection first (its dialer and its Write refuse), then tells all that stand on it, then closes it. Reads and
 // watches go through one reader for all sessions of a sidecar; it may be late, which delays a grant, but cannot cause one: a
 // list that shows a place shows every earlier place that still existed. Nor can what it remembers of deletions cause one: it is only
 // the event NodeDeleted of a watch whose read had found the node (an answer that there is no such node may mean "not yet"), and only
@@ -181,11 +187,11 @@
 // which may have been under way for long. So it is closed there as soon as contact is back, by a connection that comes back to it
 // and says nothing else. Not before its owner calls Close, for others may be granted what it owned in that moment: streams that
 // told of it have ended by then. Not before the ensemble could have expired it by itself, T after what proved it: then closing it
-// gives away nothing that those who were told of a validity could not have lost by then, whatever their clocks. And in few tries,
+// gives away nothing that callers that were told of a validity could not have lost by then, whatever their clocks. And in few tries,
 // in each of which handshake and closing are one write: the handshake alone would renew what it is to end.
 //
-// A session that was closed without contact is closed there in the same way, but as soon as contact is back: whoever calls Close gives
-// up what it owns, also while contact is there.
+// A session that was closed without contact is closed there in the same way, but as soon as contact is back: the owner that calls Close
+// gives up what the session owns, with or without contact.
 //
 // A session that is closed may be kept for the next lease; see PooledSession. What a validity rests on is not touched by that: the proof
 // goes on, of the same session over the same connection. What the lease before was granted is gone from the ensemble by then, for its
