@@ -19,7 +19,7 @@ const (
 	Attached Kind = "attached" // the session has come back over another connection
 	Proved   Kind = "proved"   // a transaction of the session was answered
 	Read     Kind = "read"     // a heartbeat of the session's was answered that is a plain read
-	Vouched  Kind = "vouched"  // a request of the session counts by a transaction of another one
+	Shared   Kind = "shared"   // a request of the session counts by a transaction of another one
 	Slept    Kind = "slept"    // nothing has stood on the session for its timeout
 	Woken    Kind = "woken"    // it is proved again
 	Closing  Kind = "closing"  // whoever has the session gives it up
@@ -52,7 +52,7 @@ const (
 type Step struct {
 	Kind    Kind
 	Session int64  // 0 if the place's tells which it is
-	By      int64  // Vouched's alone: the session whose transaction it was
+	By      int64  // Shared's alone: the session whose transaction it was
 	Place   string // the path of the place's node; before that is known, what it begins with
 	Token   int64  // Granted's fencing token, and that of a hold; 0 where a caller is told of the lease
 

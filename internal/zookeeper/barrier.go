@@ -148,7 +148,7 @@ type checkList struct {
 
 // checks are those that the next heartbeat makes, of places that have not been asked for since the round began. With static
 // proof it is a read, and asks for one place. The prober of others asks for theirs, too, but not for what was asked for lately.
-func (s *Session) checks(round instant, with *company) []check {
+func (s *Session) checks(round instant, with *sharedProof) []check {
 	list := checkList{mostChecks: mostChecks, bytes: maxPlaceData}
 	if s.proof.static {
 		list.mostChecks = 1

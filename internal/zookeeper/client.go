@@ -40,7 +40,7 @@ type Client struct {
 	servers       *serverList
 	silentServers *silentServers
 	pool          sessionPool
-	companies     companies
+	sharedProofs  sharedProofs
 	shown         highWater
 	demandsAuth   atomic.Bool      // whether the ensemble's newest answer was that it demands authentication
 	crowded       largeDirectories // whose lists are read by the reader alone
@@ -69,7 +69,7 @@ func New(config Config) (*Client, error) {
 		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
 		saslState:     saslState{told: make(map[saslReport]time.Time)},
-		companies:     newCompanies(),
+		sharedProofs:  newSharedProofs(),
 	}
 	c.silentServers = newSilentServers(c.servers)
 	for _, dir := range config.Directories {

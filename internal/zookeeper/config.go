@@ -37,7 +37,7 @@ type Config struct {
 	Proof          Proof         // empty: ProofQuorum
 	Observers      bool          // sessions may be attached to observers behind other servers
 	FollowServers  bool          // those that the ensemble lists, too; see serverList
-	Sleep          bool          // sessions on which nothing stands prove nothing; see slumber
+	Sleep          bool          // sessions on which nothing stands prove nothing; see sleepState
 	Directories    []string      // made if missing, for good
 
 	Auth           func() [][]byte    // the digest credentials of now, `user:password` each; nil for none. See introduction

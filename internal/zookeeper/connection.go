@@ -161,7 +161,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	if s.id == 0 {
 		s.birth = w
-		s.client.companies.saw(serverOf(id), w.peer)
+		s.client.sharedProofs.saw(serverOf(id), w.peer)
 	}
 	if s.guard == nil {
 		s.established(id, timeout, w.handshake)

@@ -23,7 +23,7 @@ func (s *Session) heartbeatLoop() {
 	pause := interval
 	generation, _ := s.connection()
 	for s.restSince(generation, pause, s.summoned) {
-		asleep, with := s.sleeps(), s.accompany()
+		asleep, with := s.sleeps(), s.joinSharedProof()
 		leads := with.isLedBy(s)
 		if failures == 0 && !leads && asleep == s.Asleep() {
 			if generation, pause = s.spared(interval); pause > 0 {
@@ -146,7 +146,7 @@ func (s *Session) restSince(before int, pause time.Duration, summoned <-chan str
 
 // prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough, as for one that
 // sleeps at a server that reaches the leader.
-func (s *Session) prove(round instant, asleep bool, with *company) (generation int, err error) {
+func (s *Session) prove(round instant, asleep bool, with *sharedProof) (generation int, err error) {
 	if asleep && s.findsOut() {
 		return s.heartbeat(nil, false, nil)
 	}
@@ -165,7 +165,7 @@ func (s *Session) prove(round instant, asleep bool, with *company) (generation i
 }
 
 // heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
-func (s *Session) heartbeatRound(round instant, with *company) (generation int, err error) {
+func (s *Session) heartbeatRound(round instant, with *sharedProof) (generation int, err error) {
 	for beats, places := 1, with; ; beats++ {
 		generation, err = s.heartbeat(s.checks(round, places), false, with)
 		if beats == mostSharedBeats {
@@ -180,7 +180,7 @@ func (s *Session) heartbeatRound(round instant, with *company) (generation int, 
 // heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
 // suspended; half an interval later the connection is given up for one to the next server, and so is each later one that the library
 // has carried it over to: what it has not written to one connection it writes to the next. A plain one is a read, which counts as one.
-func (s *Session) heartbeat(checks []check, plain bool, with *company) (generation int, err error) {
+func (s *Session) heartbeat(checks []check, plain bool, with *sharedProof) (generation int, err error) {
 	late := time.AfterFunc(s.interval, s.suspend)
 	defer late.Stop()
 	if with.isLedBy(s) {
@@ -254,7 +254,7 @@ func (s *Session) proved(request exchange) {
 	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
 	s.noteReach(request.sent)
-	s.arise()
+	s.endSleep()
 	if s.suspended || s.doubted {
 		s.suspended, s.doubted = false, false
 		s.change()
@@ -269,7 +269,7 @@ func (s *Session) commit(path string) error {
 
 // answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of
 // the places counts whichever connection it came over.
-func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *company) {
+func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *sharedProof) {
 	s.mu.Lock()
 	late, why := s.now() >= s.overAt(), s.overdue()
 	counts := generation == s.generation && !late
@@ -292,11 +292,11 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 		s.proved(heartbeat)
 		s.plain = 0
 	}
-	shown := voucher{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
-	vouches := counts && !plain && with != nil && s.company == with
+	shown := sharedHeartbeat{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
+	provesOthers := counts && !plain && with != nil && s.sharedProof == with
 	s.mu.Unlock()
-	if vouches {
-		with.vouch(s, shown, told)
+	if provesOthers {
+		with.proveOthers(s, shown, told)
 	}
 	if late {
 		s.lose(why)

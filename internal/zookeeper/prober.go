@@ -16,29 +16,29 @@ type serverKey struct {
 	poolKey
 }
 
-// companies are the sessions of a sidecar by their servers.
-type companies struct {
+// sharedProofs are the sessions of a sidecar by their servers.
+type sharedProofs struct {
 	mu      sync.Mutex
-	byKey   map[serverKey]*company
+	byKey   map[serverKey]*sharedProof
 	ids     map[string]byte // of the server that was seen last behind each address and port
 	shared  map[string]bool // behind which several were seen: a proxy's
 	reaches map[seat]reach
 }
 
-func newCompanies() companies {
-	return companies{
-		byKey: make(map[serverKey]*company), ids: make(map[string]byte), shared: make(map[string]bool), reaches: make(map[seat]reach),
+func newSharedProofs() sharedProofs {
+	return sharedProofs{
+		byKey: make(map[serverKey]*sharedProof), ids: make(map[string]byte), shared: make(map[string]bool), reaches: make(map[seat]reach),
 	}
 }
 
-// A company is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
+// A sharedProof is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
 // all and ask for the places of all; what the others send are plain reads. See the package comment.
-type company struct {
-	companies *companies // whose lock guards what follows
-	key       serverKey
+type sharedProof struct {
+	sharedProofs *sharedProofs // whose lock guards what follows
+	key          serverKey
 
 	sessions []*Session
-	vouched  instant     // when a heartbeat was answered that proved the others; 0 if none was
+	proved   instant     // when a heartbeat was answered that proved the others; 0 if none was
 	doubt    *time.Timer // runs from when a heartbeat of the prober is half late until one is answered; or nil
 }
 
@@ -49,26 +49,26 @@ const (
 	mostSharedBeats  = 8         // in one round: what is left is asked for in the next one
 )
 
-// A voucher is what a heartbeat of the prober says of the other sessions.
-type voucher struct {
+// A sharedHeartbeat is what a heartbeat of the prober says of the other sessions.
+type sharedHeartbeat struct {
 	by   int64   // the prober's number
 	of   instant // when the newest heartbeat but one was sent, or 0
 	from instant // when the handshake of the prober's connection was answered
 	sent instant // when the heartbeat was
 }
 
-// accompany has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is not.
-func (s *Session) accompany() *company {
+// joinSharedProof has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is not.
+func (s *Session) joinSharedProof() *sharedProof {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.isAtHome() {
 		s.part()
-	} else if s.company == nil {
+	} else if s.sharedProof == nil {
 		alike := poolKey{timeout: s.negotiated, auth: string(s.auth), tls: s.certificate}
 		key := serverKey{seat{serverOf(s.id), s.wire.peer}, alike}
-		s.company = s.client.companies.enter(key, s)
+		s.sharedProof = s.client.sharedProofs.enter(key, s)
 	}
-	return s.company
+	return s.sharedProof
 }
 
 // serverOf is the id of the server that has made a session.
@@ -78,11 +78,11 @@ func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
 // lists that server. The lock is held.
 func (s *Session) isAtHome() bool {
 	return s.err == nil && !s.closing && !s.brief && !s.asleep && !s.proof.static && s.connected && s.wire == s.birth &&
-		s.client.servers.knows(serverOf(s.id)) && s.client.companies.isOneServer(s.wire.peer)
+		s.client.servers.knows(serverOf(s.id)) && s.client.sharedProofs.isOneServer(s.wire.peer)
 }
 
 // saw takes in that a server of this id has made a session over a connection to peer.
-func (c *companies) saw(id byte, peer string) {
+func (c *sharedProofs) saw(id byte, peer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if before, seen := c.ids[peer]; seen && before != id {
@@ -91,7 +91,7 @@ func (c *companies) saw(id byte, peer string) {
 	c.ids[peer] = id
 }
 
-func (c *companies) isOneServer(peer string) bool {
+func (c *sharedProofs) isOneServer(peer string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.shared[peer]
@@ -99,44 +99,44 @@ func (c *companies) isOneServer(peer string) bool {
 
 // part has the session prove itself alone from now on. The lock is held.
 func (s *Session) part() {
-	if s.company != nil {
-		s.company.leave(s)
-		s.company = nil
+	if s.sharedProof != nil {
+		s.sharedProof.leave(s)
+		s.sharedProof = nil
 		s.suspended, s.doubted = s.suspended || s.doubted, false
 	}
 }
 
-func (c *companies) enter(key serverKey, s *Session) *company {
+func (c *sharedProofs) enter(key serverKey, s *Session) *sharedProof {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	joined := c.byKey[key]
 	if joined == nil {
-		joined = &company{companies: c, key: key}
+		joined = &sharedProof{sharedProofs: c, key: key}
 		c.byKey[key] = joined
 	}
 	joined.sessions = append(joined.sessions, s)
 	return joined
 }
 
-func (c *company) leave(s *Session) {
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+func (c *sharedProof) leave(s *Session) {
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	i := slices.Index(c.sessions, s)
 	c.sessions = slices.Delete(c.sessions, i, i+1)
 	if len(c.sessions) < 2 {
 		c.settle()
 	}
 	if len(c.sessions) == 0 {
-		delete(c.companies.byKey, c.key)
+		delete(c.sharedProofs.byKey, c.key)
 	} else if i == 0 {
-		due := c.vouched.add(s.interval / 2)
+		due := c.proved.add(s.interval / 2)
 		time.AfterFunc(due.since(s.now()), c.summonNext) // once for all that leave until then
 	}
 }
 
-func (c *company) summonNext() {
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+func (c *sharedProof) summonNext() {
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	if len(c.sessions) > 0 {
 		c.sessions[0].summon()
 	}
@@ -151,7 +151,7 @@ func (s *Session) summon() {
 }
 
 // settle ends the doubt. The lock is held.
-func (c *company) settle() {
+func (c *sharedProof) settle() {
 	if c.doubt != nil {
 		c.doubt.Stop()
 		c.doubt = nil
@@ -159,37 +159,37 @@ func (c *company) settle() {
 }
 
 // isLedBy says whether the session is the prober of others.
-func (c *company) isLedBy(s *Session) bool {
+func (c *sharedProof) isLedBy(s *Session) bool {
 	if c == nil {
 		return false
 	}
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	return len(c.sessions) > 1 && c.sessions[0] == s
 }
 
-// vouchesFor says whether another session has proved this one lately, and goes on with it.
-func (c *company) vouchesFor(s *Session, now instant) bool {
+// proves says whether another session has proved this one lately, and goes on with it.
+func (c *sharedProof) proves(s *Session, now instant) bool {
 	if c == nil {
 		return false
 	}
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
-	return len(c.sessions) > 1 && c.sessions[0] != s && c.vouched != 0 && now.since(c.vouched) < 2*s.interval
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
+	return len(c.sessions) > 1 && c.sessions[0] != s && c.proved != 0 && now.since(c.proved) < 2*s.interval
 }
 
 // others are the sessions but this one.
-func (c *company) others(s *Session) []*Session {
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+func (c *sharedProof) others(s *Session) []*Session {
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.sessions), func(other *Session) bool { return other == s })
 }
 
 // pass makes the next session the prober if this one is, since no answer comes to its heartbeat, or none that counts. If none comes to
 // another's either for half an interval, contact is late for all: at once where they do not bear to lose contact for two intervals.
-func (c *company) pass(s *Session) {
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+func (c *sharedProof) pass(s *Session) {
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	if len(c.sessions) < 2 || c.sessions[0] != s {
 		return
 	}
@@ -204,10 +204,10 @@ func (c *company) pass(s *Session) {
 	c.sessions[0].summon()
 }
 
-func (c *company) tellDoubt() {
-	c.companies.mu.Lock()
+func (c *sharedProof) tellDoubt() {
+	c.sharedProofs.mu.Lock()
 	stands, sessions := c.doubt != nil, slices.Clone(c.sessions)
-	c.companies.mu.Unlock()
+	c.sharedProofs.mu.Unlock()
 	if stands {
 		for _, each := range sessions {
 			each.beDoubted(c)
@@ -216,10 +216,10 @@ func (c *company) tellDoubt() {
 }
 
 // beDoubted takes in that the heartbeats are late that would prove the session: it sends one of its own.
-func (s *Session) beDoubted(c *company) {
+func (s *Session) beDoubted(c *sharedProof) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.company == c && s.err == nil && !s.doubted && s.now().since(s.proof.newest.answered) >= s.interval {
+	if s.sharedProof == c && s.err == nil && !s.doubted && s.now().since(s.proof.newest.answered) >= s.interval {
 		s.doubted = true
 		s.change()
 		s.client.config.Late()
@@ -227,9 +227,9 @@ func (s *Session) beDoubted(c *company) {
 	}
 }
 
-// vouch hands what the heartbeat of a prober has shown to the others, and what was told of their places.
-func (c *company) vouch(prober *Session, shown voucher, told answer) {
-	if !c.takesWord(prober, shown) {
+// proveOthers hands what the heartbeat of a prober has shown to the others, and what was told of their places.
+func (c *sharedProof) proveOthers(prober *Session, shown sharedHeartbeat, told answer) {
+	if !c.accepts(prober, shown) {
 		return
 	}
 	held := make(map[*Session][]check)
@@ -241,38 +241,38 @@ func (c *company) vouch(prober *Session, shown voucher, told answer) {
 		if len(told.refused) > 0 && told.refused[0].session == each {
 			of.refused = told.refused
 		}
-		each.beVouchedFor(c, shown, of)
+		each.beProvedBy(c, shown, of)
 	}
 }
 
-// takesWord says whether a session proves the others: the prober, or one that was it when its heartbeat became late.
-func (c *company) takesWord(s *Session, shown voucher) bool {
-	c.companies.mu.Lock()
-	defer c.companies.mu.Unlock()
+// accepts says whether a session proves the others: the prober, or one that was it when its heartbeat became late.
+func (c *sharedProof) accepts(s *Session, shown sharedHeartbeat) bool {
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
 	if len(c.sessions) == 0 || c.sessions[0] != s && c.doubt == nil {
 		return false
 	}
 	c.settle()
 	if shown.sent.since(shown.of) < 2*s.interval {
-		c.vouched = s.now()
+		c.proved = s.now()
 	}
 	return true
 }
 
-// beVouchedFor takes what the heartbeat of another session has shown, unless it is too late.
-func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
+// beProvedBy takes what the heartbeat of another session has shown, unless it is too late.
+func (s *Session) beProvedBy(by *sharedProof, shown sharedHeartbeat, told answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil || s.now() >= s.overAt() {
 		return
 	}
 	s.take(told, shown.sent)
-	if s.company != by {
+	if s.sharedProof != by {
 		return
 	}
 	if request, ok := s.proof.borrow(shown.of, shown.from); ok {
 		s.attempts = 0
-		s.tellProof(trace.Vouched, request, shown.by)
+		s.tellProof(trace.Shared, request, shown.by)
 	}
 	if s.doubted {
 		s.doubted = false
@@ -281,15 +281,15 @@ func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
 }
 
 // borrows says whether a plain read will do for the session: another one proves it, and has kept it as valid as heartbeats of its own would.
-func (s *Session) borrows(c *company) bool {
+func (s *Session) borrows(c *sharedProof) bool {
 	now := s.now()
-	if !c.vouchesFor(s, now) {
+	if !c.proves(s, now) {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	least := s.least + time.Duration(float64(s.interval)*sooner) + time.Millisecond // see spared
-	return s.company == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
+	return s.sharedProof == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
 }
 
 // plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats
@@ -303,7 +303,7 @@ func (s *Session) plainInterval() time.Duration {
 }
 
 // lacksOneBefore says whether a heartbeat that is sent now is not enough, since there is none from shortly before it.
-func (s *Session) lacksOneBefore(with *company, now instant) bool {
+func (s *Session) lacksOneBefore(with *sharedProof, now instant) bool {
 	if s.isPlain() {
 		return true
 	}

@@ -55,7 +55,7 @@ func (p *proof) answeredHeartbeat(heartbeat exchange) {
 		return
 	}
 	p.before, p.newest = p.newest, heartbeat
-	if since, ok := p.vouched(); ok {
+	if since, ok := p.activeSince(); ok {
 		p.extend(since)
 	}
 }
@@ -76,9 +76,9 @@ func (p *proof) answeredRequest(request exchange) {
 	p.exchanges = append(p.exchanges, request)
 }
 
-// vouched returns the newest instant at which the session was certainly active in the leader's eyes; see the package
+// activeSince returns the newest instant at which the session was certainly active in the leader's eyes; see the package
 // comment for why it is this one.
-func (p *proof) vouched() (since instant, ok bool) {
+func (p *proof) activeSince() (since instant, ok bool) {
 	if p.static {
 		return p.answeredBefore(p.newest.sent.add(-p.slack))
 	}

@@ -25,12 +25,12 @@ func (s *Session) where() (at seat, known bool) {
 	if s.wire == s.birth {
 		return seat{serverOf(s.id), s.wire.peer}, true
 	}
-	id, alone := s.client.companies.serverAt(s.wire.peer)
+	id, alone := s.client.sharedProofs.serverAt(s.wire.peer)
 	return seat{id, s.wire.peer}, alone && s.client.servers.areKnown()
 }
 
 // serverAt is the id of the server that was seen behind an address and port, 0 if none was, and whether no other was.
-func (c *companies) serverAt(peer string) (id byte, alone bool) {
+func (c *sharedProofs) serverAt(peer string) (id byte, alone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids[peer], !c.shared[peer]
@@ -42,11 +42,11 @@ func (s *Session) noteReach(sent instant) {
 		return
 	}
 	if at, known := s.where(); known {
-		s.client.companies.noteReach(at, sent)
+		s.client.sharedProofs.noteReach(at, sent)
 	}
 }
 
-func (c *companies) noteReach(at seat, sent instant) {
+func (c *sharedProofs) noteReach(at seat, sent instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if sent > c.reaches[at].sent {
@@ -54,14 +54,14 @@ func (c *companies) noteReach(at seat, sent instant) {
 	}
 }
 
-func (c *companies) reachOf(at seat) reach {
+func (c *sharedProofs) reachOf(at seat) reach {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reaches[at]
 }
 
 // askOnce notes that a session is about to find out whether a server reaches the leader, unless another one is.
-func (c *companies) askOnce(at seat, now instant) (first bool) {
+func (c *sharedProofs) askOnce(at seat, now instant) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.reaches[at]
@@ -76,7 +76,7 @@ func (c *companies) askOnce(at seat, now instant) (first bool) {
 func (s *Session) reachedUntil() instant {
 	newest, patience := max(s.proof.attached.sent, s.proof.newest.sent), instant(0) // the leader has answered for who comes back
 	if at, known := s.where(); known {
-		known := s.client.companies.reachOf(at)
+		known := s.client.sharedProofs.reachOf(at)
 		newest = max(newest, known.sent)
 		if known.asked != 0 {
 			patience = known.asked.add(s.interval / patienceShare)
@@ -95,5 +95,5 @@ func (s *Session) findsOut() bool {
 		return false
 	}
 	at, known := s.where()
-	return !known || s.client.companies.askOnce(at, now) || now >= s.reachedUntil()
+	return !known || s.client.sharedProofs.askOnce(at, now) || now >= s.reachedUntil()
 }

@@ -33,7 +33,7 @@ type Session struct {
 	tree
 	connectionState
 	ownership
-	slumber
+	sleepState
 
 	client *Client
 	conn   *zk.Conn
@@ -45,7 +45,7 @@ type Session struct {
 	over    context.Context //nolint:containedctx // ends when the session has ended
 	end     context.CancelFunc
 
-	mu         sync.Mutex // guards what follows, connectionState, ownership and slumber
+	mu         sync.Mutex // guards what follows, connectionState, ownership and sleepState
 	id         int64
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
@@ -62,10 +62,10 @@ type Session struct {
 	newestZxid atomic.Int64 // of the answers to our own requests
 	ownAsked   atomic.Int32 // requests of our own
 
-	company  *company      // proves it, or is proved by it; nil while it proves itself alone
-	plain    instant       // when the newest heartbeat was sent that was a plain read, if none was sent since that was not
-	doubted  bool          // the company's heartbeats are late
-	summoned chan struct{} // has a heartbeat sent at once
+	sharedProof *sharedProof  // proves it, or is proved by it; nil while it proves itself alone
+	plain       instant       // when the newest heartbeat was sent that was a plain read, if none was sent since that was not
+	doubted     bool          // the sharedProof's heartbeats are late
+	summoned    chan struct{} // has a heartbeat sent at once
 
 	atEnd    func()      // called at the end; nil unless the session is lent. See PooledSession
 	doubtful atomic.Bool // a request was not answered, or not carried out

@@ -7,9 +7,9 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
-// A slumber is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, which the ensemble keeps it
+// A sleepState is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, which the ensemble keeps it
 // for and which commit nothing. See the package comment. The session's lock guards it.
-type slumber struct {
+type sleepState struct {
 	asleep  bool
 	wanted  instant // when something was to be made on the session last, or given up, or somebody had it proved
 	due     instant // by when it must be proved: a lifetime after something was made on it as it slept
@@ -65,9 +65,9 @@ func (s *Session) assure(now instant) {
 	}
 }
 
-// arise ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any caller
+// endSleep ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any caller
 // was told. The lock is held.
-func (s *Session) arise() {
+func (s *Session) endSleep() {
 	if !s.asleep {
 		return
 	}

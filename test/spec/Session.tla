@@ -101,8 +101,8 @@ ChangeLeader ==
   /\ toL' = [f \in Followers |-> <<>>]
   /\ UNCHANGED <<time, toF, touched, expired, sidecar, deaths>>
 
-\* A leader that does not know of the other goes on vouching for sessions.
-DeposedVouches(f, s) ==
+\* A leader that does not know of the other goes on with its sessions.
+DeposedTouches(f, s) ==
   /\ following[f] = "orphaned" /\ at[s] = f /\ ~cut[s] /\ stage[s][1] = "forwarded" /\ hand[s].answered = 0
   /\ stage' = [stage EXCEPT ![s][1] = "answered"]
   /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, asks, hand, beats, pair, deadline, attachments, deaths>>
@@ -189,7 +189,7 @@ Forget(b, q) ==
   IN IF C = {} THEN b ELSE <<b[newest]>> \o SubSeq(b, Max(C) + 1, Len(b))
 
 \* Since when a session is proved that has transactions, with b the requests that were answered and p the transactions that count.
-Vouched(s, b, p) ==
+Shared(s, b, p) ==
   LET counted == Before(b, IF Formula = "newest in place of newest but one" THEN p.newest ELSE p.before, 0)
   IN CASE Formula \in {"newest", "reads"} -> p.newest
        [] Formula = "newest, less half a tick" -> p.newest - Half
@@ -220,7 +220,7 @@ Answer(s, k) ==
           IN /\ IF Counts(s, ask)
                 THEN /\ beats' = [beats EXCEPT ![s] = Forget(b, p.before)] /\ pair' = [pair EXCEPT ![s] = p]
                      /\ asks' = [asks EXCEPT ![s] = [l \in Slots |-> IF l = k \/ stage[s][l] = "idle" THEN NoAsk ELSE [@[l] EXCEPT !.late = TRUE]]]
-                     /\ deadline' = [d \in Sessions |-> CASE d = s -> Later(s, Vouched(s, b, p))
+                     /\ deadline' = [d \in Sessions |-> CASE d = s -> Later(s, Shared(s, b, p))
                                        [] s = Prober /\ d \notin Own /\ at[d] = at[s] /\ connection[d] = 1 -> Later(d, Borrowed(d, p))
                                        [] OTHER -> deadline[d]]
                 ELSE /\ beats' = [beats EXCEPT ![s] = b] /\ asks' = [asks EXCEPT ![s][k] = NoAsk] /\ UNCHANGED <<pair, deadline>>
@@ -230,7 +230,7 @@ Answer(s, k) ==
 Next ==
   \/ Tick \/ Ping \/ ChangeLeader
   \/ \E s \in Sessions : Expire(s) \/ Attach(s) \/ \E k \in Slots : Arrive(s, k) \/ Beat(s, k) \/ Answer(s, k)
-  \/ \E f \in Followers : LeaderTakes(f) \/ FollowerTakes(f) \/ Restart(f) \/ Die(f) \/ \E s \in Sessions : DeposedVouches(f, s)
+  \/ \E f \in Followers : LeaderTakes(f) \/ FollowerTakes(f) \/ Restart(f) \/ Die(f) \/ \E s \in Sessions : DeposedTouches(f, s)
 
 Spec == Init /\ [][Next]_variables
 

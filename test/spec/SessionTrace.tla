@@ -48,7 +48,7 @@ Take(s) ==
     [] Step.kind = "attached" -> phase = 4 /\ Answer(s, 1) /\ Believes(s)
     [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s) /\ (Step.heartbeat => Step.sent >= beaten)
     [] Step.kind = "read" -> phase = 2 /\ Answer(s, 1) /\ Believes(s)
-    [] Step.kind = "vouched" ->
+    [] Step.kind = "shared" ->
          /\ connection[s] = 1
          /\ deadline' = [deadline EXCEPT ![s] = Later(s, Before(beats[s], Step.before + 2, Step.from))] /\ Believes(s)
          /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>

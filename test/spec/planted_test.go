@@ -201,8 +201,8 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	read := func(sent int64) traces.SessionStep {
 		return traces.SessionStep{Kind: "read", Sent: sent, Answered: sent + 10_000, Until: 3_920_001}
 	}
-	vouched := func(before, from, until int64) traces.SessionStep {
-		return traces.SessionStep{Kind: "vouched", Before: before, From: from, Until: until}
+	shared := func(before, from, until int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "shared", Before: before, From: from, Until: until}
 	}
 	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
 	underWay := []traces.SessionStep{proved(3_500_000, 3_520_000, 3_920_001), proved(3_510_000, 3_910_000, 3_920_001)}
@@ -229,11 +229,11 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"another transaction is sent before that", ending(underWay[0], proved(3_510_000, 3_910_000, 3_920_001), over, end), 0},
 		{"a handshake counts before a transaction has followed", ending(late, over, end), 5},
 		{"what was answered on an earlier connection counts", ending(back, proved(3_900_000, 3_910_000, 8_420_000), over, end), 6},
-		{"another session vouches for it", ending(read(3_400_000), vouched(4_510_000, 500_000, 7_320_000), over, end), 0},
-		{"another session vouches for it that has come later", ending(read(3_400_000), vouched(4_510_000, 3_450_000, 7_320_000), over, end), 6},
-		{"another session vouches for it too soon", ending(read(3_400_000), vouched(4_509_000, 500_000, 7_320_000), over, end), 6},
-		{"another session vouches for it, and it takes that for more", ending(read(3_400_000), vouched(4_510_000, 9, 7_321_000), over, end), 6},
-		{"another session vouches for it that has come back", ending(back, read(3_600_000), vouched(4_710_000, 9, 7_520_000), over, end), 7},
+		{"another session proves it", ending(read(3_400_000), shared(4_510_000, 500_000, 7_320_000), over, end), 0},
+		{"another session proves it that has come later", ending(read(3_400_000), shared(4_510_000, 3_450_000, 7_320_000), over, end), 6},
+		{"another session proves it too soon", ending(read(3_400_000), shared(4_509_000, 500_000, 7_320_000), over, end), 6},
+		{"another session proves it, and it takes that for more", ending(read(3_400_000), shared(4_510_000, 9, 7_321_000), over, end), 6},
+		{"another session proves it that has come back", ending(back, read(3_600_000), shared(4_710_000, 9, 7_520_000), over, end), 7},
 		{"a read counts as a transaction", ending(read(3_400_000), read(3_900_000), proved(3_910_000, 3_920_000, 6_920_001), over, end), 7},
 		{"a session that sleeps is ended", ending(slept, end), 0},
 		{"a session that sleeps is proved again", ending(slept, read(6_000_000), once, twice, woken(8_040_000), over, end), 0},

@@ -41,7 +41,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 	whole := true
 	lines = inOrder(lines)
 	for _, line := range lines {
-		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Vouched {
+		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Shared {
 			alive[line.Session] = line.Until
 		}
 		condemnedOnes[line.Session] = condemnedOnes[line.Session] || line.Kind == condemned

@@ -259,7 +259,7 @@ Traces == <<
 }
 
 // What another session can say is taken from its own transactions, and not from who believes it.
-func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing.T) {
+func TestWhatASessionIsProvedByIsTheOthersNewestTransactionButOne(t *testing.T) {
 	second := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	lines := []Line{
 		{Kind: born, Session: 1, Timeout: second(15)},
@@ -270,7 +270,7 @@ func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing
 		{Kind: trace.Proved, Session: 1, Sent: second(7), Answered: second(9)},
 		{Kind: trace.Proved, Session: 1, Sent: second(8), Answered: second(10)}, // under way together with the one before
 		{Kind: trace.Proved, Session: 1, Sent: second(11), Answered: second(12)},
-		{Kind: trace.Vouched, Session: 2, By: 1, Sent: second(5), Answered: second(5)},
+		{Kind: trace.Shared, Session: 2, By: 1, Sent: second(5), Answered: second(5)},
 		{Kind: ended, Session: 2},
 	}
 	cut := Sessions(lines)

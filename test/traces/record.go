@@ -33,7 +33,7 @@ type Line struct {
 	At      time.Duration `json:"at"` // since the beginning, in true time
 	Kind    trace.Kind    `json:"kind"`
 	Session int64         `json:"session,omitempty"`
-	By      int64         `json:"by,omitempty"` // the session that vouches for it
+	By      int64         `json:"by,omitempty"` // the session that proves it, too
 	Place   string        `json:"place,omitempty"`
 	Token   int64         `json:"token,omitempty"` // of a grant; and the transaction that has made a node
 	Owner   int64         `json:"owner,omitempty"` // of a node that is gone, where it was another session that deleted it

@@ -18,7 +18,7 @@ type SessionStep struct {
 	Sent, Answered, Until int64
 	Clock                 int64 // when the ensemble ended it
 	Heartbeat             bool  // what was proved is a heartbeat for certain
-	Before, From          int64 // of the session that vouches for it: when its newest transaction but one was sent, and its handshake was answered
+	Before, From          int64 // of the session that proves it, too: when its newest transaction but one was sent, and its handshake was answered
 }
 
 // A SessionTrace is what was done about one session.
@@ -34,10 +34,10 @@ type SessionTrace struct {
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
 // them have ended.
 func Sessions(lines []Line) (cut []SessionTrace) {
-	timeouts, known, others := map[int64]time.Duration{}, map[int64]*SessionTrace{}, map[int64]*voucher{}
+	timeouts, known, others := map[int64]time.Duration{}, map[int64]*SessionTrace{}, map[int64]*prober{}
 	for _, line := range assured(thawed(lines)) {
 		if others[line.Session] == nil {
-			others[line.Session] = &voucher{}
+			others[line.Session] = &prober{}
 		}
 		others[line.Session].take(line)
 		session := known[line.Session]
@@ -57,7 +57,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 			session.place(line)
 		default:
 			session.Steps = session.with(line)
-			if by := others[line.By]; line.Kind == trace.Vouched && by != nil {
+			if by := others[line.By]; line.Kind == trace.Shared && by != nil {
 				last := &session.Steps[len(session.Steps)-1]
 				last.Before, last.From = session.since(by.before), session.since(by.from)
 			}
@@ -138,8 +138,8 @@ func (t SessionTrace) with(line Line) []SessionStep {
 	})
 }
 
-// A voucher is what one session can say of others: by its two newest transactions that count, and the handshake on which it was made.
-type voucher struct {
+// A prober is what one session can say of others: by its two newest transactions that count, and the handshake on which it was made.
+type prober struct {
 	from, before    time.Duration
 	newest, decided time.Duration // when the newest transaction was sent and answered
 }
@@ -150,12 +150,12 @@ const composing = 50 * time.Millisecond
 // never is later than anything that a trace tells of.
 const never = 30 * 24 * time.Hour
 
-func (v *voucher) take(line Line) {
+func (v *prober) take(line Line) {
 	switch line.Kind {
 	case trace.Opened:
-		*v = voucher{from: line.Answered}
+		*v = prober{from: line.Answered}
 	case trace.Attached:
-		*v = voucher{from: never}
+		*v = prober{from: never}
 	case trace.Proved:
 		if line.Sent >= v.decided {
 			v.before, v.newest, v.decided = v.newest, line.Sent, line.Answered
