@@ -162,30 +162,30 @@ func entrants(listed []string) []string {
 	return names
 }
 
-// An attendant is somebody at a double barrier.
-type attendant struct {
+// An entrant is a caller at a double barrier.
+type entrant struct {
 	name string
 	ours bool // it is a caller of Sidekeeper's
 }
 
 // before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. Who has left since the
 // names were listed is neither.
-func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) (older []attendant, newer int, _ error) {
+func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) (older []entrant, newer int, _ error) {
 	if transaction == 0 {
 		return nil, len(names), nil
 	}
-	older, gone := make([]attendant, len(names)), make([]bool, len(names))
+	older, gone := make([]entrant, len(names)), make([]bool, len(names))
 	err := EachOf(len(names), func(i int) error {
 		node, err := tree.Get(ctx, b.child(names[i]))
 		if err == nil && node.Czxid < transaction {
-			older[i] = attendant{names[i], isOurs(node.Data)}
+			older[i] = entrant{names[i], isOurs(node.Data)}
 		}
 		if gone[i] = errors.Is(err, ErrNoNode); gone[i] {
 			err = nil
 		}
 		return err
 	})
-	older = slices.DeleteFunc(older, func(a attendant) bool { return a.name == "" })
+	older = slices.DeleteFunc(older, func(a entrant) bool { return a.name == "" })
 	newer = len(names) - len(older)
 	for _, left := range gone {
 		if left {
@@ -234,7 +234,7 @@ func (r Round) AwaitTurn(ctx context.Context, tree Tree) error {
 		return err
 	}
 	if inside[0].name != r.own {
-		inside = slices.DeleteFunc(inside, func(a attendant) bool { return !a.ours })
+		inside = slices.DeleteFunc(inside, func(a entrant) bool { return !a.ours })
 	}
 	if len(inside) == 0 || inside[0].name != r.own {
 		return nil
@@ -248,11 +248,11 @@ func (r Round) AwaitOthers(ctx context.Context, tree Tree) error {
 	if err != nil {
 		return err
 	}
-	return r.awaitGone(ctx, tree, slices.DeleteFunc(inside, func(a attendant) bool { return a.name == r.own }))
+	return r.awaitGone(ctx, tree, slices.DeleteFunc(inside, func(a entrant) bool { return a.name == r.own }))
 }
 
 // inside are those of the round who stand at the barrier, in the order of names.
-func (r Round) inside(ctx context.Context, tree Tree) ([]attendant, error) {
+func (r Round) inside(ctx context.Context, tree Tree) ([]entrant, error) {
 	if err := tree.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (r Round) inside(ctx context.Context, tree Tree) ([]attendant, error) {
 }
 
 // awaitGone returns when none of those stands. Their names are never given again.
-func (r Round) awaitGone(ctx context.Context, tree Tree, those []attendant) error {
+func (r Round) awaitGone(ctx context.Context, tree Tree, those []entrant) error {
 	for _, each := range those {
 		_, changed, err := tree.Watch(ctx, r.barrier.child(each.name))
 		for err == nil {

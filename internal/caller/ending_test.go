@@ -106,7 +106,7 @@ func TestACallerOverHTTPHasNotLeftWhoeverEndsItsConnection(t *testing.T) {
 	} {
 		ours, theirs := net.Pipe()
 		handshake := Handshake{Admit: func(io.Closer) (Slot, error) { return roomy{}, nil }}
-		conn, info, err := handshake.ServerHandshake(Vouched{Conn: ours, Identity: "dns:app.test"})
+		conn, info, err := handshake.ServerHandshake(Identified{Conn: ours, Identity: "dns:app.test"})
 		must(t, err)
 		must(t, end(conn, theirs))
 		_, err = conn.Read(make([]byte, 1))

@@ -28,10 +28,10 @@ type Handshake struct {
 	Admit     func(silent io.Closer) (Slot, error) // lets a connection in, or not; silent is one that has to show yet whose it is, else nil
 }
 
-// A Vouched is a connection inside of the process, whose caller has shown already who it is, over HTTP. How either connection ends says
+// An Identified is a connection inside of the process, whose caller has shown already who it is, over HTTP. How either connection ends says
 // nothing about the caller: libraries for HTTP, and proxies, close theirs while callers go on counting on what they were told.
 // So nothing is held over one.
-type Vouched struct {
+type Identified struct {
 	net.Conn
 
 	Identity string
@@ -76,8 +76,8 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 		caller, err := h.meetProcess(socket)
 		return raw, caller, err
 	}
-	if vouched, ok := raw.Conn.(Vouched); ok {
-		return raw, Caller{Identity: vouched.Identity, Ending: newEnding()}, nil
+	if identified, ok := raw.Conn.(Identified); ok {
+		return raw, Caller{Identity: identified.Identity, Ending: newEnding()}, nil
 	}
 	if h.Secure == nil {
 		return raw, Caller{Identity: policy.Loopback}, nil

@@ -25,7 +25,7 @@ type Outbox[M any] struct {
 	slow func() // ends the stream, of which a message could not be sent for too long
 
 	mu      sync.Mutex
-	letters []letter[M]
+	entries []entry[M]
 	sending bool
 	ended   bool          // nothing is put any more
 	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
@@ -40,8 +40,8 @@ type Outbox[M any] struct {
 	silence   *time.Timer
 }
 
-// A letter is an unsent message. compose returns false if there is nothing to say any more.
-type letter[M any] struct {
+// An entry is an unsent message. compose returns false if there is nothing to say any more.
+type entry[M any] struct {
 	topic   Topic
 	compose func() (M, bool) // nil of one that is composed
 	message M                // then
@@ -71,34 +71,34 @@ func (o *Outbox[M]) KeepAlive(every time.Duration, message M) {
 func (o *Outbox[M]) Put(about Topic, compose func() (M, bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := range o.letters {
-		if o.letters[i].topic == about {
-			o.letters[i].compose = compose
+	for i := range o.entries {
+		if o.entries[i].topic == about {
+			o.entries[i].compose = compose
 			return
 		}
 	}
-	o.addLocked(letter[M]{topic: about, compose: compose})
+	o.addLocked(entry[M]{topic: about, compose: compose})
 }
 
 // Add has a message sent after all that are unsent.
 func (o *Outbox[M]) Add(compose func() (M, bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.addLocked(letter[M]{topic: none, compose: compose})
+	o.addLocked(entry[M]{topic: none, compose: compose})
 }
 
 // Tell has a message sent after all that are unsent, and says when it has been.
 func (o *Outbox[M]) Tell(message M, sent func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.addLocked(letter[M]{topic: none, message: message, sent: sent})
+	o.addLocked(entry[M]{topic: none, message: message, sent: sent})
 }
 
-func (o *Outbox[M]) addLocked(added letter[M]) {
+func (o *Outbox[M]) addLocked(added entry[M]) {
 	if o.ended {
 		return
 	}
-	o.letters = append(o.letters, added)
+	o.entries = append(o.entries, added)
 	if !o.sending {
 		o.sending, o.idle = true, make(chan struct{})
 		go o.deliver(o.idle)
@@ -118,41 +118,41 @@ func (o *Outbox[M]) wakeLocked() {
 func (o *Outbox[M]) Unsent() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.letters)
+	return len(o.entries)
 }
 
 // deliver sends until nothing is left or the stream has ended.
 func (o *Outbox[M]) deliver(idle chan<- struct{}) {
 	defer close(idle)
 	for {
-		letter, ok := o.next()
+		entry, ok := o.next()
 		if !ok {
 			return
 		}
-		message := letter.message
-		if letter.compose != nil {
-			message, ok = letter.compose()
+		message := entry.message
+		if entry.compose != nil {
+			message, ok = entry.compose()
 		}
 		if ok && o.post(message) != nil {
 			return // sending stays set: nothing can be sent any more
 		}
-		if letter.sent != nil {
-			letter.sent()
+		if entry.sent != nil {
+			entry.sent()
 		}
 	}
 }
 
-func (o *Outbox[M]) next() (first letter[M], ok bool) {
+func (o *Outbox[M]) next() (first entry[M], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for more := true; len(o.letters) == 0; more = o.restLocked() {
+	for more := true; len(o.entries) == 0; more = o.restLocked() {
 		if !more || o.linger == nil || o.ended {
 			o.sending = false
 			return first, false
 		}
 	}
-	first = o.letters[0]
-	o.letters = append(o.letters[:0], o.letters[1:]...)
+	first = o.entries[0]
+	o.entries = append(o.entries[:0], o.entries[1:]...)
 	return first, true
 }
 

@@ -310,7 +310,7 @@ func newInside() *inside {
 func (i *inside) dial(ctx context.Context, identity string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case i.arrivals <- caller.Vouched{Conn: theirs, Identity: identity}:
+	case i.arrivals <- caller.Identified{Conn: theirs, Identity: identity}:
 		return ours, nil
 	case <-i.closed:
 		return nil, net.ErrClosed
