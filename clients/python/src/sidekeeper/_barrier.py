@@ -134,7 +134,7 @@ class BarrierEntry(OnLease):
 
 
 def _heard(done: asyncio.Task[None]) -> None:
-    """Takes note of an outcome that nobody may ask for, of which asyncio would complain."""
+    """Takes note of an outcome that the program may never ask for. Otherwise asyncio would complain of it."""
     if not done.cancelled():
         done.exception()
 

@@ -145,8 +145,8 @@ def quiet(task: asyncio.Task[None]) -> None:
 
 
 def notify(listener: Callable[..., object] | None, *news: object) -> None:
-    """Calls a listener, if there is one. Whatever it raises is logged, also SystemExit: it must not end what it listens to, nor the event
-    loop. A CancelledError is the listener's own: nobody can cancel a task while it calls a listener."""
+    """Calls a listener, if there is one. It logs whatever the listener raises, even SystemExit: a listener must not end what it listens to,
+    nor the event loop. A CancelledError is the listener's own: asyncio cancels no task while the task calls a listener."""
     try:
         if listener is not None:
             listener(*news)

@@ -35,7 +35,7 @@ class Verification:
     held: bool
     """Whether the lock was held with the ticket's fencing token."""
     current_token: int
-    """The fencing token that the lock was held with, of several holders the first one's; 0 if nobody held it."""
+    """The fencing token that the lock was held with: of several holders, the first one's; 0 if the lock had no holder."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CurrentToken:
     lock: str
     """The lock's name."""
     fencing_token: int
-    """That of the first holder; 0 if nobody holds the lock."""
+    """That of the first holder; 0 if the lock has no holder."""
     stale: bool
     """Whether the token may be out of date, as the sidecar has lost contact with the ensemble."""
 

@@ -154,7 +154,7 @@ class _Watchdog:
             self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop, error)
 
     def _over(self) -> None:
-        """Stops the body, unless it has released the lock itself. Whoever knows the id of a hold can release it, too."""
+        """Stops the body, unless the body has released the lock itself. Any caller that knows the id of a hold can release it, too."""
         error = self._lock.error
         if error is None and self._lock._giving_up is None:
             error = LostError(self._lock._claim.what, named("", "it was released elsewhere"))

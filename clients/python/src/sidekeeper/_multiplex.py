@@ -25,7 +25,7 @@ TELL_INTERVAL = 1.0
 
 
 class Multiplex:
-    """The stream. Its messages are sent by a task of gRPC's, and read by that of its lease, which waits for nobody else."""
+    """The stream. A task of gRPC's sends its messages. The task of its lease reads them, and waits for no other task."""
 
     def __init__(self, method: Callable[..., Any], request: lease_pb2.OpenRequest, ask: Callable[[float], Awaitable[object]]) -> None:
         self._ask = ask
@@ -166,7 +166,7 @@ class Multiplex:
             raise SidekeeperError(grpc.StatusCode.INTERNAL, "the sidecar has resumed the lease without saying so")
 
     def on_end(self, _: Callable[[SidekeeperError | None], object]) -> None:
-        """Whoever reads it is told when that has come."""
+        """Tells no listener: the task that reads the stream learns of the end when it comes to it."""
 
     def close(self) -> None:
         """Has the sidecar close the lease when it has taken what was sent before."""

@@ -87,7 +87,7 @@ class _Loop:
             work.close()
             raise
         handover = _Handover(work, undo, goes_on)
-        try:  # a signal's handler may raise anywhere: also when the work has begun, and nobody waits for it yet
+        try:  # a signal's handler may raise anywhere: even when the work has begun and this thread does not wait for it yet
             doing = self._begin(handover.run())
             if doing is None:
                 work.close()
@@ -1060,7 +1060,7 @@ class Client:
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling
-        lock.check, which raises LostError; it is run again after the next grant, also if it returned a result."""
+        lock.check, which raises LostError. The client runs it again after the next grant, even if it returned a result."""
         check(body=body)
         backoff = _transport.Backoff()
         while True:
@@ -1206,7 +1206,7 @@ class Client:
         self._loop.run(self._client.set_barrier(name))
 
     def remove_barrier(self, name: str) -> None:
-        """Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing."""
+        """Removes a barrier: the callers that wait at it go on. Removing one that is not set does nothing."""
         self._loop.run(self._client.remove_barrier(name))
 
     def await_barrier(self, name: str, *, wait: float | None = None, on_waiting: Callable[[], object] | None = None) -> None:

@@ -21,7 +21,7 @@ from sidekeeper.once.v1 import once_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2
 
 Token = NewType("Token", int)
-"""A fencing token: larger than that of every earlier grant that this one excludes. Opaque but for its order."""
+"""A fencing token: larger than that of every earlier grant that this one excludes. Opaque except for its order."""
 
 
 class Mode(enum.IntEnum):
@@ -125,8 +125,8 @@ class CommonLockOptions(TypedDict, total=False):
     metadata: Mapping[str, str]
     """More about the caller, for people: at most 1 KiB in all."""
     lock_delay: float
-    """For how many seconds nobody is granted the lock after this hold, unless it is released: at most 60, and not with READ. In this time
-    what the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none."""
+    """For how many seconds no caller is granted the lock after this hold, unless it is released: at most 60, and not with READ. In this
+    time what the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none."""
     detect_deadlock: bool
     """Whether to raise DeadlockError if `lease` waits in a circle: for a lock whose holder waits for another one, and so on, until one
     waits for a lock of `lease`. Of those that ask, the one that began to wait last is told, within three seconds. Set it where nothing else
@@ -344,7 +344,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ElectionView:
-    """Who leads an election, and who would."""
+    """The leader of an election, and its candidates."""
 
     leader: Leader | None
     candidates: tuple[Candidate, ...]
@@ -361,7 +361,7 @@ class Observation:
     """What is known of an election."""
 
     leader: Leader | None
-    """None if nobody leads."""
+    """None if the election has no leader."""
     stale: bool = False
     """Whether another candidate may lead: contact with the ensemble, or with the sidecar, is lost."""
 
@@ -371,7 +371,7 @@ class YieldRequest:
     """A request that the leader resign soon."""
 
     to: str
-    """The candidate that shall lead next; empty if nobody was named."""
+    """The candidate that shall lead next; empty if the request names none."""
     requested_by: str
     reason: str
     grace: float | None

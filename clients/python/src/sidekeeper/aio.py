@@ -455,7 +455,7 @@ class Client:
         await _transport.call_idempotent(self._barriers.Set, barrier_pb2.SetRequest(name=name))
 
     async def remove_barrier(self, name: str) -> None:
-        """Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing."""
+        """Removes a barrier: the callers that wait at it go on. Removing one that is not set does nothing."""
         check(name=name)
         await _transport.call_non_idempotent(self._barriers.Remove, barrier_pb2.RemoveRequest(name=name))
 

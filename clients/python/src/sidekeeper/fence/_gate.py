@@ -66,7 +66,7 @@ class Gate(_Gate):
     `locks` are those of which each call must have a ticket. It should name what guards the service: else a ticket of any lock will do.
     `without_ticket` says which calls pass without the tickets, by gRPC's method, as in /shop.v1.Orders/List, or by HTTP's method and path,
     as in `GET /orders`; the tickets that such a call has must still not be stale. `verify` is `Client.verify`: asks the sidecar whether the
-    ticket's hold lasts, before its token is believed. Without it, whoever may call can keep all others out with an invented token. It
+    ticket's hold lasts, before the gate believes its token. Without it, any caller can keep all others out with an invented token. It
     costs each call a request to the ensemble.
     """
 

@@ -43,7 +43,7 @@ class RefusedError(Exception):
         self.ticket = ticket
         """That of the call, if its reason is STALE or NOT_HELD."""
         self.largest = largest
-        """The token that has been seen, if STALE; that the lock is held with, if NOT_HELD; 0 if nobody holds it."""
+        """The token that the gate has seen, if STALE; that the lock is held with, if NOT_HELD; 0 if the lock has no holder."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.reason, str(self), self.ticket, self.largest)
