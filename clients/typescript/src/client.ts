@@ -574,7 +574,7 @@ export class Client implements Disposable {
     await callIdempotent(this.barriers.set, { name });
   }
 
-  /** Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing. */
+  /** Removes a barrier: the callers that wait at it go on. Removing one that is not set does nothing. */
   async removeBarrier(name: string): Promise<void> {
     checkArguments({ name });
     await callNonIdempotent(this.barriers.remove, { name });

@@ -46,9 +46,9 @@ export interface Candidate {
   readonly age: number;
 }
 
-/** Who leads an election, and who would. */
+/** The leader of an election, and its candidates. */
 export interface ElectionView {
-  /** undefined if nobody leads. */
+  /** undefined if the election has no leader. */
   readonly leader: Leader | undefined;
   /** In the order of their turn. */
   readonly candidates: readonly Candidate[];
@@ -56,7 +56,7 @@ export interface ElectionView {
 
 /** What is known of an election. */
 export interface Observation {
-  /** undefined if nobody leads. */
+  /** undefined if the election has no leader. */
   readonly leader: Leader | undefined;
   /** Whether another candidate may lead: contact with the ensemble, or with the sidecar, is lost. */
   readonly stale: boolean;
@@ -64,7 +64,7 @@ export interface Observation {
 
 /** A request that the leader resign soon. */
 export interface YieldRequest {
-  /** The candidate that shall lead next; empty if nobody was named. */
+  /** The candidate that shall lead next; empty if the request names none. */
   readonly to: string;
   readonly requestedBy: string;
   readonly reason: string;

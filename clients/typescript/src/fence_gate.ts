@@ -27,7 +27,7 @@ export interface GateOptions {
    */
   readonly withoutTicket?: (call: string) => boolean;
   /**
-   * Client.verify: asks the sidecar whether the ticket's hold lasts, before its token is believed. Without it, whoever may call can keep
+   * Client.verify: asks the sidecar whether the ticket's hold lasts, before the gate believes its token. Without it, any caller can keep
    * all others out with an invented token. It costs each call a request to the ensemble.
    */
   readonly verify?: (ticket: Ticket) => Promise<Verification>;

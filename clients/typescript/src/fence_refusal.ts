@@ -39,7 +39,7 @@ export class RefusedError extends Error {
   readonly httpStatus: number;
   /** That of the call, if it is stale or not held. */
   readonly ticket: Ticket | undefined;
-  /** The token that has been seen, if the call's is stale; that the lock is held with, if not held; 0 if nobody holds it. */
+  /** The token that the gate has seen, if the call's is stale; that the lock is held with, if not held; 0 if the lock has no holder. */
   readonly largest: bigint;
 
   constructor(

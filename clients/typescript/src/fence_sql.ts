@@ -66,7 +66,7 @@ export const MYSQL: Dialect<MysqlConnection, MysqlPool> = {
       connection.release();
       return largest;
     } catch (error) {
-      connection.destroy(); // nobody gets it with a transaction under way
+      connection.destroy(); // the pool must not hand it out with a transaction under way
       throw error;
     }
   },

@@ -72,7 +72,7 @@ export function tickets(): Ticket[] {
 export interface Verification {
   /** Whether the lock was held with the ticket's fencing token. */
   readonly held: boolean;
-  /** The fencing token that the lock was held with, of several holders the first one's; 0 if nobody held it. */
+  /** The fencing token that the lock was held with: of several holders, the first one's; 0 if the lock had no holder. */
   readonly currentToken: bigint;
 }
 
@@ -80,7 +80,7 @@ export interface Verification {
 export interface CurrentToken {
   /** The lock's name. */
   readonly lock: string;
-  /** That of the first holder; 0 if nobody holds the lock. */
+  /** That of the first holder; 0 if the lock has no holder. */
   readonly fencingToken: bigint;
   /** Whether the token may be out of date, as the sidecar has lost contact with the ensemble. */
   readonly stale: boolean;

@@ -37,7 +37,7 @@ const EARLY = 500;
 
 /** How jobs are run. */
 export interface JobsOptions {
-  /** Who this process is, for people, and its name as a candidate: at most 128 bytes. By default its host's name and its process id. */
+  /** What this process calls itself, for people and as a candidate: at most 128 bytes. By default its host's name and its process id. */
   readonly owner?: string;
   /**
    * Is called with what a job has thrown, with LostError, with ReleaseUnconfirmedError, whose job was run, and with the SidekeeperError of a
@@ -276,7 +276,7 @@ class Candidacy {
     this.known = new Promise((resolve, reject) => {
       ended = this.stand(resolve).catch(reject);
     });
-    this.known.catch(() => undefined); // a tick asks for it, or nobody does
+    this.known.catch(() => undefined); // perhaps no tick asks for it
     this.ended = ended;
   }
 

@@ -55,8 +55,8 @@ export interface LockOptions {
   readonly owner?: string;
   readonly metadata?: Labels;
   /**
-   * For how many seconds nobody is granted the lock after this hold, unless it is released: at most 60, and not with read. In this time what
-   * the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none.
+   * For how many seconds no caller is granted the lock after this hold, unless it is released: at most 60, and not with read. In this time
+   * what the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none.
    */
   readonly lockDelay?: number;
   /**

@@ -22,7 +22,7 @@ type Own = NonNullable<Event["event"]>;
 /** What all requests are told. */
 type Suspension = Extract<Response, { $case: "suspended" | "resumed" }>;
 
-/** The stream. Its messages are read and sent as they come: whoever is told of them must not hold it up. */
+/** The stream. It reads and sends its messages as they come: a listener that is told of them must not hold it up. */
 export class Multiplex implements Carrier<Response> {
   /** Why what it carries has ended, from the end of the lease's claim. */
   why: SidekeeperError = closed();
@@ -185,7 +185,7 @@ export class Multiplex implements Carrier<Response> {
     return within(timeout, answer).finally(() => this.checks.delete(checkId));
   }
 
-  /** Sends a message if it can be sent, and waits for nobody. What cannot be sent is among the claims of the next stream. */
+  /** Sends a message if it can be sent, and does not wait. What cannot be sent is among the claims of the next stream. */
   send(request: NonNullable<MultiplexRequest["request"]>): void {
     if (this.alive && this.connected) {
       this.stream.write({ request });

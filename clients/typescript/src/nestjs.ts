@@ -83,9 +83,9 @@ export type JobDecorator = <Method extends Job>(
 ) => void;
 
 /**
- * Has the method run only in the process that is granted the lock, as Jobs.locked does; elsewhere a call does nothing. Whoever calls it, such as
- * `@Cron`, above or below, the method gets a signal and no other argument. A call settles when the lock is released, and rejects with what the
- * method throws, which Nest's scheduler logs.
+ * Has the method run only in the process that is granted the lock, as Jobs.locked does; elsewhere a call does nothing. Regardless of its caller,
+ * such as `@Cron`, above or below, the method gets a signal and no other argument. A call settles when the lock is released, and rejects with
+ * what the method throws, which Nest's scheduler logs.
  */
 export function Locked(name: string, options: LockedOptions = {}): JobDecorator {
   checkOptions(options, LOCKED_OPTIONS);

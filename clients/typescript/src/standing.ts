@@ -23,7 +23,7 @@ export interface ClaimOptions {
   readonly mode?: Mode;
   /** Seconds to wait for the grant, and for a sidecar or an ensemble that is away: 0 tries once. By default there is no limit. */
   readonly wait?: number;
-  /** Who holds the lock, for people: at most 128 bytes. */
+  /** The holder's own name for itself, for people: at most 128 bytes. */
   readonly owner?: string;
   readonly metadata?: Labels;
   /** Stops the waiting; it does not end a claim that was returned. */
