@@ -61,8 +61,8 @@ final class Absence<T> {
   }
 
   /**
-   * Asks for what stands on a lease, if one is given: then no longer than that lives. What is
-   * granted although nobody waits any more is undone.
+   * Asks for what stands on a lease, if one is given: then no longer than that lives. It undoes
+   * what is granted although the caller waits no more.
    */
   static <T> CompletableFuture<T> through(
       Core core,

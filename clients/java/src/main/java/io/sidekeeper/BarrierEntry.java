@@ -234,7 +234,7 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
   /**
    * Ends the entry without waiting for the others, who wait for it no more. For the caller it is
    * over at once. Again, and after leave, it does nothing more. It waits for at most about 15
-   * seconds, also if the thread is interrupted.
+   * seconds, even if the thread is interrupted.
    *
    * @throws LostException if it was lost before
    * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then it is over for

@@ -31,7 +31,7 @@ public interface CampaignListener {
   default void resumed() {}
 
   /**
-   * Somebody asks the leader to resign soon.
+   * A caller or the sidecar asks the leader to resign soon.
    *
    * @param request for whom, who, why and until when
    */

@@ -16,8 +16,8 @@ import org.jspecify.annotations.Nullable;
  * What a caller has for as long as a stream lives and its validity runs. It ends once, with the
  * first cause given.
  *
- * <p>All claims of a client change under one monitor, so that whoever ends the stream of one knows
- * that all that stands on it has ended too. Any thread may look without it.
+ * <p>All claims of a client change under one monitor, so that the thread that ends the stream of
+ * one knows that all that stands on it has ended too. Any thread may look without it.
  */
 final class Claim {
   /** Before the first answer. */
@@ -95,8 +95,8 @@ final class Claim {
 
   /**
    * For how many nanoseconds it is certainly the caller's; 0 if it is not. Then it has ended, and
-   * says why, unless it is a lease on which nothing stands: nobody counts on that, and it may be
-   * valid again.
+   * says why. Exception: a lease on which nothing stands has not ended, since no caller counts on
+   * it, and may be valid again.
    */
   long validFor() {
     if (lender != null) {
@@ -217,8 +217,8 @@ final class Claim {
   }
 
   /**
-   * Ends it and what depends on it, before it returns: whoever ends the stream next tells the
-   * sidecar, which gives all of it to others.
+   * Ends it and what depends on it, before it returns. Only then does the client end the stream:
+   * this tells the sidecar, which gives all of it to others.
    */
   void end(@Nullable LostException lost) {
     List<Claim> ending = new ArrayList<>();

@@ -184,7 +184,8 @@ public final class Client implements AutoCloseable {
    * @return the lock, which is certainly the caller's for some time to come; release it
    * @throws InterruptedException if the thread is interrupted; the place in the queue is given up
    *     then
-   * @throws LockHeldException if it was tried once and somebody holds the lock
+   * @throws LockHeldException if it was tried once, and another caller holds the lock or the delay
+   *     of an earlier hold is kept
    * @throws WaitTimeoutException if it was not granted in time
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
@@ -302,7 +303,7 @@ public final class Client implements AutoCloseable {
    * @param options how to acquire them
    * @return the locks, which are certainly the caller's for some time to come; release them
    * @throws InterruptedException if the thread is interrupted; all places are given up then
-   * @throws LockHeldException if it was tried once and somebody holds one of the locks
+   * @throws LockHeldException if it was tried once and another caller holds one of the locks
    * @throws WaitTimeoutException if they were not granted in time
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
@@ -662,7 +663,7 @@ public final class Client implements AutoCloseable {
    * may be out of date; {@link #observe} does.
    *
    * @param name of the lock
-   * @return the leaders, empty for nobody; close it
+   * @return the leaders, empty while the lock has no holder; close it
    */
   public Watch<Optional<Contender>> watchLeader(String name) {
     LeaderChanges changes = new LeaderChanges();
@@ -964,7 +965,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing.
+   * Removes a barrier: the callers that wait at it go on. Removing one that is not set does
+   * nothing.
    *
    * @param name of the barrier
    * @throws InterruptedException if the thread is interrupted; it may be removed then
@@ -1025,7 +1027,8 @@ public final class Client implements AutoCloseable {
    * @param size how many enter together, this one among them: 1 to 1,000, and the same for all
    * @param options how to enter
    * @return the entry, whose caller is certainly inside for some time to come; leave
-   * @throws InterruptedException if the thread is interrupted; nobody waits for the caller then
+   * @throws InterruptedException if the thread is interrupted; the others do not wait for the
+   *     caller then
    * @throws WaitTimeoutException if there were not enough in time
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
@@ -1115,7 +1118,7 @@ public final class Client implements AutoCloseable {
    * @param joined is called each time, on a thread of its own
    * @return what to close in order to leave
    * @throws InterruptedException if the thread is interrupted
-   * @throws LostException if somebody wants it out before that
+   * @throws LostException if another caller replaces or removes it before that
    * @throws SidekeeperException if the sidecar refuses it
    */
   public StayingMember stayJoined(

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 final class Clock {
   /**
    * By how much a deadline may be noticed late after the machine was suspended: timers stand still
-   * meanwhile. Whoever looks at the validity himself is not late.
+   * meanwhile. A caller that looks at the validity itself is not late.
    */
   static final Duration LONGEST_NAP = Duration.ofMillis(250);
 

@@ -25,7 +25,7 @@ public record ConfigEvent(Kind kind, List<ConfigChange> changes, Duration age) {
     STATE,
     /** Something has changed. */
     CHANGED,
-    /** The ensemble or the sidecar is out of contact, so that what was told may be out of date. */
+    /** The ensemble or the sidecar is out of contact, so that earlier events may be out of date. */
     STALE,
     /** Contact is back, and what happened meanwhile has been told. */
     FRESH

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Who leads an election, and who would.
+ * The leader of an election, and its candidates.
  *
- * @param leader empty if nobody leads
+ * @param leader empty if the election has no leader
  * @param candidates in the order of their turn
  * @param candidatesOmitted how many more wait that are not shown
  */

@@ -8,7 +8,7 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who is in a group.
+ * The members of a group.
  *
  * @param group its name
  * @param members in the order of their names

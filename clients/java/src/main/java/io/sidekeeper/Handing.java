@@ -7,15 +7,15 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Hands out what was asked for, or gives it up: when it fails, and when nobody waits for it any
+ * Hands out what was asked for, or gives it up: when it fails, and when the caller waits for it no
  * more.
  */
 final class Handing {
   private Handing() {}
 
   /**
-   * Begins something, and completes with it when it is the caller's. What fails or is cancelled,
-   * also by whoever waits for it, is given up.
+   * Begins something, and completes with it when it is the caller's. It gives up what fails or is
+   * cancelled, even by the caller that waits for it.
    */
   static <H extends Held> CompletableFuture<H> out(
       H held, Supplier<CompletableFuture<Void>> begin) {

@@ -19,7 +19,7 @@ public abstract class Held implements AutoCloseable {
   /**
    * Says whether it is certainly the caller's at this moment.
    *
-   * @return true only while nobody else can have it
+   * @return true only while no other caller can have it
    */
   public final boolean isValid() {
     return !validFor().isZero();

@@ -52,7 +52,7 @@ abstract class HeldStream<Q extends Message, R extends Message> extends Held {
     return ground == null || own ? null : ground.claim;
   }
 
-  /** The stream of a lease of the same client, which carries what stands on it; null for others. */
+  /** The stream of a lease of the same client, which carries its requests; null for others. */
   private static @Nullable Multiplex carrier(Kind<?, ?> kind, @Nullable Lease ground) {
     return ground == null || ground.core != kind.core() ? null : ground.multiplex;
   }

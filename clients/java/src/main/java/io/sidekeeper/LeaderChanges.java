@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 final class LeaderChanges {
   private @Nullable Long told;
 
-  /** Gives the leader, empty for nobody, and null for nothing new. */
+  /** Gives the leader, empty if there is none, and null for nothing new. */
   @SuppressWarnings("NullableOptional")
   @Nullable Optional<Contender> of(@Nullable LockView view) {
     if (view == null || view.stale()) {

@@ -194,7 +194,7 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
   }
 
   /**
-   * Says whether somebody wants the leader to resign.
+   * Says whether a caller or the sidecar has asked the leader to resign.
    *
    * @return the newest request; empty if there was none
    */
@@ -235,7 +235,7 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
 
   /**
    * Ends the term; for the caller it is over at once, and when this returns another candidate can
-   * be elected. Again, it does the same. It waits for at most about 15 seconds, also if the thread
+   * be elected. Again, it does the same. It waits for at most about 15 seconds, even if the thread
    * is interrupted.
    *
    * @throws LostException if leadership was lost before

@@ -154,7 +154,7 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
   /**
    * Ends the lease; for the caller, it and all acquired in its name are over at once. When this
    * returns, all of it is gone from the ensemble. Again, it does the same. It waits for at most
-   * about 15 seconds, also if the thread is interrupted.
+   * about 15 seconds, even if the thread is interrupted.
    *
    * @throws LostException if it was lost before
    * @throws ReleaseUnconfirmedException if the sidecar has not confirmed it: then it is over for

@@ -195,7 +195,7 @@ public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
   }
 
   /**
-   * Says whether somebody wants the lock.
+   * Says whether a caller or the sidecar has asked the holder to release the lock.
    *
    * @return the newest request to let go; empty if there was none
    */
@@ -205,7 +205,7 @@ public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
 
   /**
    * Gives the lock up; for the caller it is over at once, and when this returns the next waiter can
-   * have it. Again, it does the same. It waits for at most about 15 seconds, also if the thread is
+   * have it. Again, it does the same. It waits for at most about 15 seconds, even if the thread is
    * interrupted.
    *
    * @throws LockLostException if it was lost before

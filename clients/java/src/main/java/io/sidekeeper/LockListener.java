@@ -11,7 +11,7 @@ import java.time.Duration;
  */
 public interface LockListener {
   /**
-   * Somebody is ahead. Told at once, and later at most once a second.
+   * The caller has to wait. Told at once, and later at most once a second.
    *
    * @param queued who is ahead
    */
@@ -30,7 +30,7 @@ public interface LockListener {
   default void resumed() {}
 
   /**
-   * Somebody asks the holder to release the lock soon.
+   * A caller or the sidecar asks the holder to release the lock soon.
    *
    * @param revocation who, why and until when
    */

@@ -16,9 +16,9 @@ import org.jspecify.annotations.Nullable;
  * @param listener is told what becomes of the lock
  * @param suspensionGrace with {@link Client#withLock} and what is built on it, for how long the
  *     lock may be suspended until the body is stopped; null for until it is lost
- * @param lockDelay for how long nobody is granted the lock after this hold, unless it is released:
- *     at most a minute, and not with {@link Mode#READ}; in this time what the holder has sent
- *     before arrives, for resources that cannot compare fencing tokens; null for none
+ * @param lockDelay for how long no caller is granted the lock after this hold, unless it is
+ *     released: at most a minute, and not with {@link Mode#READ}; in this time what the holder has
+ *     sent before arrives, for resources that cannot compare fencing tokens; null for none
  * @param detectDeadlock whether to refuse with DEADLOCK if the lease waits in a circle: for a lock
  *     whose holder waits for another one, and so on, until one waits for a lock of the lease; of
  *     those that ask, the one that began to wait last is told, within three seconds; set it where

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Who holds a lock and who waits for it.
+ * The holders of a lock, and the waiters for it.
  *
  * @param name of the lock
  * @param holders in the order of their grants
@@ -22,7 +22,7 @@ public record LockView(
   /**
    * Says who leads, if the lock is that of an election.
    *
-   * @return the first holder; empty if nobody holds the lock
+   * @return the first holder; empty if the lock has none
    */
   public Optional<Contender> leader() {
     return holders.stream().findFirst();

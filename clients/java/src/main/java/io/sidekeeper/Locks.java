@@ -210,7 +210,7 @@ public final class Locks extends Excluding<AcquireAllRequest, AcquireAllResponse
   }
 
   /**
-   * Says whether somebody wants any of the locks.
+   * Says whether a caller or the sidecar has asked the holder to release any of the locks.
    *
    * @return the newest request to let go of all; empty if there was none
    */
@@ -220,7 +220,7 @@ public final class Locks extends Excluding<AcquireAllRequest, AcquireAllResponse
 
   /**
    * Gives all of the locks up; for the caller they are over at once, and when this returns the next
-   * waiters can have them. Again, it does the same. It waits for at most about 15 seconds, also if
+   * waiters can have them. Again, it does the same. It waits for at most about 15 seconds, even if
    * the thread is interrupted.
    *
    * @throws LockLostException if they were lost before

@@ -12,7 +12,7 @@ import java.util.Map;
  */
 public interface LocksListener {
   /**
-   * Somebody is ahead. Told at once, and later at most once a second.
+   * The caller has to wait. Told at once, and later at most once a second.
    *
    * @param ahead how many, at least 1, by the names of the locks that are still waited for
    */
@@ -31,7 +31,7 @@ public interface LocksListener {
   default void resumed() {}
 
   /**
-   * Somebody asks the holder to release any of the locks soon, and so all of them.
+   * A caller or the sidecar asks the holder to release any of the locks soon, and so all of them.
    *
    * @param revocation who, why and until when
    */

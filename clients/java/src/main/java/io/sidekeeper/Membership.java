@@ -164,7 +164,7 @@ public final class Membership extends Grounded<JoinRequest, JoinResponse> {
 
   /**
    * Leaves the group; with a lease of its own, which ends, that is confirmed when this returns.
-   * Again, it does the same. It waits for at most about 15 seconds, also if the thread is
+   * Again, it does the same. It waits for at most about 15 seconds, even if the thread is
    * interrupted.
    *
    * @throws LostException if it was lost before

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 
 /**
- * Somebody who holds permits of a semaphore, or waits for some.
+ * A holder of permits of a semaphore, or a waiter for some.
  *
  * @param permits that it holds; 0 if it waits
  * @param identity of its caller, as the sidecar that made it verified it; empty where callers are

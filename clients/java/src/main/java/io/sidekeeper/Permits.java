@@ -178,7 +178,7 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
   }
 
   /**
-   * Says whether somebody wants the permits.
+   * Says whether a caller or the sidecar has asked the holder to release the permits.
    *
    * @return the newest request to let go; empty if there was none
    */
@@ -188,7 +188,7 @@ public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
 
   /**
    * Gives all of the permits up; for the caller they are over at once, and when this returns others
-   * can have them. Again, it does the same. It waits for at most about 15 seconds, also if the
+   * can have them. Again, it does the same. It waits for at most about 15 seconds, even if the
    * thread is interrupted.
    *
    * @throws LostException if they were lost before

@@ -30,7 +30,7 @@ public interface PermitsListener {
   default void resumed() {}
 
   /**
-   * Somebody asks the holder to release the permits soon.
+   * A caller or the sidecar asks the holder to release the permits soon.
    *
    * @param revocation who, why and until when
    */

@@ -3,7 +3,7 @@ package io.sidekeeper;
 import java.util.List;
 
 /**
- * Who is ahead in the queue of a lock.
+ * The contenders ahead of a caller in the queue of a lock.
  *
  * @param position how many are ahead; 0 while the delay of an earlier hold is kept
  * @param holders who holds the lock now, at most 16 of them

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Somebody asks the holder to release the lock soon.
+ * A caller or the sidecar asks the holder to release the lock soon.
  *
  * @param requestedBy who asks, as the sidecar knows it; empty if it does not
  * @param reason why, in the words of who asks

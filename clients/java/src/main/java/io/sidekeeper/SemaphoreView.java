@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.OptionalInt;
 
 /**
- * Who holds a semaphore's permits and who waits for some.
+ * The holders of a semaphore's permits, and the waiters for some.
  *
  * @param name of the semaphore
  * @param limit how many permits there are

@@ -103,9 +103,8 @@ public final class StayingMember implements AutoCloseable {
   /**
    * Tells when the caller is a member no more and does not join again.
    *
-   * @return a stage that is completed when it has left, and fails with LostException when somebody
-   *     wants it out: it was replaced or removed; and with SidekeeperException when the sidecar
-   *     refuses it
+   * @return a stage that is completed when it has left, and fails with LostException when another
+   *     caller has replaced or removed it; and with SidekeeperException when the sidecar refuses it
    */
   public CompletionStage<Void> ended() {
     return ended.minimalCompletionStage();

@@ -17,10 +17,10 @@ import org.jspecify.annotations.Nullable;
  * the lock, in the order in which they came; other objects for the same name, here and in other
  * programs, are contenders of their own, also on the same thread.
  *
- * <p>Java's interface has no word for a lock that is lost while it is held. Here, whoever takes a
- * lost lock again is told with LockLostException, and so is who unlocks it; {@link
- * #isHeldByCurrentThread} says it before, and the listener of the options as soon as it happens.
- * The thread is not interrupted: {@link Client#withLock} does that.
+ * <p>Java's interface has no word for a lock that is lost while it is held. Here, a thread that
+ * takes a lost lock again, or unlocks it, gets LockLostException; {@link #isHeldByCurrentThread}
+ * says it before, and the listener of the options as soon as it happens. The thread is not
+ * interrupted: {@link Client#withLock} does that.
  *
  * <p>What takes or releases a lock may fail with SidekeeperException, such as when there is no
  * sidecar for 10 seconds. Nothing is held then.
@@ -49,7 +49,7 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
   }
 
   /**
-   * Waits until the thread holds the lock, also if it is interrupted; then it still is when this
+   * Waits until the thread holds the lock, even if it is interrupted; then it still is when this
    * returns.
    *
    * @throws LockLostException if the thread held it already, and it was lost
@@ -75,7 +75,7 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
   }
 
   /**
-   * Takes the lock if nobody holds it, and waits for no more than the answer.
+   * Takes the lock if the sidecar grants it at once, and waits for no more than the answer.
    *
    * @return whether the thread holds it
    * @throws LockLostException if the thread held it already, and it was lost
@@ -163,7 +163,7 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
   /**
    * Says whether the thread holds the lock, and has not lost it.
    *
-   * @return true only while nobody else can have it
+   * @return true only while no other thread or program can have it
    */
   public boolean isHeldByCurrentThread() {
     return threads.isHeldByCurrentThread() && hold().isValid();
@@ -173,7 +173,7 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
    * Says whether a thread holds this object, also where the lock was lost, or waits for it. By the
    * time the caller has the answer, that may have changed.
    *
-   * @return whether somebody here would miss it
+   * @return whether a thread here would miss it
    */
   public boolean isInUse() {
     return threads.isLocked() || threads.hasQueuedThreads();

@@ -12,7 +12,7 @@ final class TokenChanges {
   private final Map<String, CurrentToken> told = new LinkedHashMap<>();
   private final Map<String, Long> largest = new LinkedHashMap<>();
 
-  /** Gives what is known anew; of null, when the stream has ended, what was told as stale. */
+  /** Gives what is known anew; of null, when the stream has ended, what it gave, as stale. */
   @Nullable List<CurrentToken> of(@Nullable WatchResponse message) {
     List<CurrentToken> news = new ArrayList<>();
     if (message == null) {

@@ -20,7 +20,7 @@ final class Waiting {
     return await(work, late -> {});
   }
 
-  /** Waits likewise; what was made although nobody waits any more is undone. */
+  /** Waits likewise, and undoes what is made although the caller waits no more. */
   static <T> T await(CompletableFuture<T> work, Consumer<T> undo) throws InterruptedException {
     try {
       return work.get();
@@ -34,7 +34,7 @@ final class Waiting {
     }
   }
 
-  /** Waits, also if the thread is interrupted; then it still is when this returns. */
+  /** Waits, even if the thread is interrupted; then it still is when this returns. */
   static <T> T awaitAnyway(CompletableFuture<T> work) {
     boolean interrupted = false;
     try {

@@ -3,7 +3,8 @@ package io.sidekeeper.errors;
 import io.grpc.Status;
 
 /**
- * Wait_timeout was zero and somebody else holds the lock. Comes with {@code FAILED_PRECONDITION}.
+ * Wait_timeout was zero, and another caller holds the lock or the delay of an earlier hold is kept.
+ * Comes with {@code FAILED_PRECONDITION}.
  */
 public final class LockHeldException extends SidekeeperException {
   private static final long serialVersionUID = 1;

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  *     /shop.v1.Orders/List, or by whatever else {@link Gate#admit} is given. The tickets that such
  *     a call has must still not be stale
  * @param verify {@code client::verify}: asks the sidecar whether the ticket's hold lasts, before
- *     its token is believed. Without it, whoever may call can keep all others out with an invented
+ *     the gate believes its token. Without it, any caller can keep all others out with an invented
  *     token. It costs each call a request to the ensemble
  */
 public record GateOptions(

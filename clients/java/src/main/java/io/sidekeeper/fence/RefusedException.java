@@ -77,8 +77,8 @@ public final class RefusedException extends RuntimeException {
   /**
    * Says which token stands against it.
    *
-   * @return the token that has been seen, if that of the call is stale; that the lock is held with,
-   *     if it is not held; 0 if nobody holds it
+   * @return the token that the gate has seen, if that of the call is stale; that the lock is held
+   *     with, if it is not held; 0 if the lock has no holder
    */
   public long largest() {
     return largest;

@@ -48,7 +48,7 @@ public enum SqlDialect {
    * transaction ends, one with another ticket of the lock waits.
    *
    * @param connection with the transaction
-   * @param ticket of whoever writes
+   * @param ticket of the holder that writes
    * @throws RefusedException if a larger token has been seen; roll back then
    * @throws SQLException if the database refuses it
    */

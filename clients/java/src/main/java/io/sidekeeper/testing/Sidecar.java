@@ -152,7 +152,7 @@ public final class Sidecar implements AutoCloseable {
   }
 
   /**
-   * Has the ensemble answer nobody for that long, as if the network to it had been cut. What is
+   * Keeps the ensemble from answering for that long, as if the network to it had been cut. What is
    * held is suspended, and lost if the silence outlasts its validity.
    *
    * @param duration how long; the newest call counts, and zero ends a silence at once
@@ -180,7 +180,7 @@ public final class Sidecar implements AutoCloseable {
    * for too long. It returns when their callers have been told and the lock is free.
    *
    * @param name of the lock
-   * @throws SidekeeperException if nobody holds it
+   * @throws SidekeeperException if the lock has no holder
    */
   public void expireLock(String name) {
     expire(ExpireLeaseRequest.newBuilder().setLock(name));

@@ -21,8 +21,8 @@ import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.support.LockException;
 
 /**
- * A hold for the time that ShedLock gives it. Times are counted from the grant on, by a clock that
- * nobody sets.
+ * A hold for the time that ShedLock gives it. Times are counted from the grant on, by a monotonic
+ * clock.
  */
 final class JobLock implements SimpleLock {
   private static final Logger LOG = System.getLogger("io.sidekeeper");
@@ -137,7 +137,7 @@ final class JobLock implements SimpleLock {
               hold, new LockConfiguration(now, wanted.getName(), lockAtMostFor, lockAtLeastFor)));
     }
     if (!hold.once) {
-      hold.drop.run(); // also if it was lost: its lease may not have been
+      hold.drop.run(); // even if it was lost: its lease may not have been
     }
     return Optional.empty();
   }

@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  * <p>A lock is held as long as its process lives, and no longer than {@code lockAtMostFor}: then it
  * is released, although the job may still run. A process that ends or is killed loses it at once,
  * as its session ends. A job that is done sooner than {@code lockAtLeastFor} leaves the lock held
- * until then; of a process that ends meanwhile without closing the client, nobody is granted it for
- * that time again, or for a minute if that is less.
+ * until then. If its process ends meanwhile without closing the client, no process is granted the
+ * lock for that time again, or for a minute if that is less.
  *
  * <p>A job whose lock has ended before it did is told so when it ends, by LockException. With
  * {@link #once(String, Ticks)}, each tick of a job is done once.

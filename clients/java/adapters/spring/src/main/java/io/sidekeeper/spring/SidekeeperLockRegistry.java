@@ -65,7 +65,7 @@ public final class SidekeeperLockRegistry implements ExpirableLockRegistry {
   }
 
   /**
-   * Forgets the locks that no thread holds or waits for, and that nobody has obtained lately. It
+   * Forgets the locks that no thread holds or waits for, and that no caller has obtained lately. It
    * frees memory, and no lock.
    *
    * @param age in milliseconds: longer than any caller takes from obtain to lock
