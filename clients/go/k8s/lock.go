@@ -26,7 +26,7 @@ const recordSeconds = 60
 // LeaderElectionResourceLockInterface of controller-runtime. It is for one elector and one term. It campaigns from the elector's first look on.
 //
 // Run the elector, or the manager, with the context that Context returns, so that it stops as soon as it must. Without that it stops when its
-// RenewDeadline is over, if the process has not ended before. Whoever goes on in the same process afterwards must Close the Lock.
+// RenewDeadline is over, if the process has not ended before. A program that goes on in the same process afterwards must Close the Lock.
 type Lock struct {
 	client   *sidekeeper.Client
 	election string
@@ -98,7 +98,7 @@ func (l *Lock) RecordEvent(event string) {
 	}
 }
 
-// Get says who leads, and renews that: an elector that looks at it often never takes it for expired. Nobody leads, for the elector, once this
+// Get says who leads, and renews that: an elector that looks at it often never takes it for expired. It shows the elector no leader once this
 // process is elected and may begin.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	holder, mine, err := l.own()

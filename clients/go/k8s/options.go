@@ -24,7 +24,7 @@ import (
 
 // Options say how to lead. Only Candidate is needed.
 type Options struct {
-	Candidate string // who campaigns, such as the pod's name: 1 to 128 bytes, another one for each candidate of an election
+	Candidate string // the candidate's name, such as the pod's: 1 to 128 bytes, another one for each candidate of an election
 	Value     string // what the leader shows to those who observe the election: at most 1 KiB
 	Metadata  map[string]string
 
@@ -82,7 +82,7 @@ func (o Options) exit(why error) {
 	}()
 	select {
 	case <-told:
-	case <-time.After(complaintTime): // nobody reads it
+	case <-time.After(complaintTime): // no program reads the standard error
 	}
 	os.Exit(ExitCode)
 }

@@ -20,7 +20,7 @@ func (c *Client) SetBarrier(ctx context.Context, name string) error {
 	return fromStatus(err)
 }
 
-// RemoveBarrier removes a barrier: whoever waits at it goes on. Removing one that is not set is harmless.
+// RemoveBarrier removes a barrier: the callers that wait at it go on. Removing one that is not set is harmless.
 func (c *Client) RemoveBarrier(ctx context.Context, name string) error {
 	_, err := c.barriers().Remove(ctx, &barrierv1.RemoveRequest{Name: name})
 	return fromStatus(err)
@@ -73,7 +73,7 @@ type BarrierOptions struct {
 	OnResumed   func()
 }
 
-// A BarrierEntry is the caller's inside a double barrier, until it leaves. Whoever has one must Leave, or Release it, also after it was lost.
+// A BarrierEntry is the caller's inside a double barrier, until it leaves. The caller must Leave, or Release it, even after it was lost.
 type BarrierEntry struct {
 	carried
 	round   int64

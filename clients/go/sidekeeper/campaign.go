@@ -12,7 +12,7 @@ import (
 // CampaignOptions say how to campaign. Only Candidate is needed. The functions are called one at a time while the stream is read: they must
 // not block, nor resign.
 type CampaignOptions struct {
-	Candidate string         // who campaigns: 1 to 128 bytes, another one for each candidate of an election
+	Candidate string         // the candidate's name: 1 to 128 bytes, another one for each candidate of an election
 	Value     string         // what the leader shows, such as its address: at most 1 KiB
 	Lease     *Lease         // of the same Client, to campaign with; nil, a lease that lives as long as the campaign
 	Wait      *time.Duration // how long to wait to be elected: 0 tries once, nil waits for ever, and AbsenceTimeout for a sidecar that is away

@@ -80,7 +80,7 @@ func (h *carried) begin(
 	}
 	err := stream.begin(ctx, h.client)
 	if err != nil {
-		h.request.stop() // nobody will release what nobody has had
+		h.request.stop() // the caller does not have it, and so never releases it
 	}
 	return err
 }

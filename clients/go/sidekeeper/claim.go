@@ -169,8 +169,8 @@ func (l *loss) Unwrap() []error { return []error{ErrLost, l.why} }
 // lose ends the claim because of err.
 func (c *claim) lose(err error) { c.abandon(&loss{c, err}) }
 
-// end ends the claim, and all that stand on it, before it returns, whoever ends it first: whoever ends the stream next tells the
-// sidecar, which gives all of it to others.
+// end ends the claim, and all that stand on it, before it returns, even if another goroutine has begun to end it. Only then does the client
+// end the stream: this tells the sidecar, which gives all of it to others.
 func (c *claim) end(cause error) {
 	c.ending.Do(func() {
 		c.finish(cause)
@@ -185,7 +185,7 @@ func (c *claim) end(cause error) {
 }
 
 // onEnd has callback called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
-// be quick, and not end the same claim. Whoever wants it no more takes it back.
+// be quick, and not end the same claim. remove takes it back.
 func (c *claim) onEnd(callback func()) (remove func()) {
 	c.mu.Lock()
 	if c.callbacks == nil {

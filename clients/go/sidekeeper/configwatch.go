@@ -17,7 +17,7 @@ const (
 	ConfigState   ConfigEventKind = iota + 1 // a part of what there is at the beginning
 	ConfigSynced                             // all there was at the beginning has been told
 	ConfigChanged                            // something has changed
-	ConfigStale                              // the ensemble is out of contact: what was told may be out of date
+	ConfigStale                              // the ensemble is out of contact: earlier events may be out of date
 	ConfigFresh                              // contact is back, and what happened meanwhile has been told
 )
 

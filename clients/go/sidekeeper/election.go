@@ -33,14 +33,14 @@ type Candidate struct {
 
 // An ElectionView is who leads, and who would.
 type ElectionView struct {
-	Leader            *Leader      // nil if nobody leads
+	Leader            *Leader      // nil if there is none
 	Candidates        []*Candidate // in the order of their turn
 	CandidatesOmitted int          // how many were left out because there are too many for one message
 }
 
 // An Observation is what is known of an election.
 type Observation struct {
-	Leader *Leader // nil if nobody leads
+	Leader *Leader // nil if there is none
 	Stale  bool    // another candidate may lead: there is no contact with the ensemble, or with the sidecar
 
 	said   bool
@@ -138,7 +138,7 @@ func staleAtEnd(watch iter.Seq2[*Observation, error], last *Observation) iter.Se
 	}
 }
 
-// term is the number of the leader's term; 0 if nobody leads.
+// term is the number of the leader's term; 0 if there is no leader.
 func (o *Observation) term() int64 {
 	if o.Leader == nil {
 		return 0

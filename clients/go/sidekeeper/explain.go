@@ -7,7 +7,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
-// An Explanation is why a lock or a lease waits: who waits for whom.
+// An Explanation is why a lock or a lease waits: for which locks, and for which of their holders.
 type Explanation struct {
 	Locks      []*ExplainedLock // first the one that was asked for, or those that the lease waits for, then those that callers there wait for
 	Cycles     [][]*Link        // who waits in a circle: each for the next, and the last for the first

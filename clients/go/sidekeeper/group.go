@@ -94,7 +94,7 @@ func (c *Client) GetGroup(ctx context.Context, group string) (*GroupView, error)
 	return groupViewFrom(reply.GetView()), nil
 }
 
-// WatchGroup shows the same as GetGroup, at once and whenever it has changed, with who joined and who left. It ends with an
+// WatchGroup shows the same as GetGroup, at once and whenever it has changed, with the members that joined and that left. It ends with an
 // error, also when ctx ends or the sidecar is away: what it has shown may then be out of date.
 func (c *Client) WatchGroup(ctx context.Context, group string) iter.Seq2[*GroupChange, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[membershipv1.WatchResponse], error) {

@@ -22,7 +22,7 @@ type Ticket struct {
 func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWord), l.token} }
 
 // Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, Sequence.Next unless the
-// sequence is Relaxed, and Join and Membership.Update; whoever has joined stays when the lock is released. The ensemble carries that out
+// sequence is Relaxed, and Join and Membership.Update; a member that has joined stays when the lock is released. The ensemble carries that out
 // only while the lock is held, in one transaction with the write, at no cost; otherwise it is ErrGuardLost, or ErrHoldNotFound after
 // the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What another Client writes is not guarded by
 // it: hand on a Ticket.
@@ -55,9 +55,9 @@ func Tickets(ctx context.Context) (tickets []Ticket) {
 	return tickets
 }
 
-// Verify says whether the ticket's hold lasts, for who protects something that is stored elsewhere and was sent the ticket; and the fencing
-// token that its lock is held with, 0 if nobody holds it. It was so at some moment of the call: a resource that can compare tokens should
-// refuse all but the largest that it has seen.
+// Verify says whether the ticket's hold lasts, and which fencing token its lock is held with: 0 if the lock has no holder. It is for a resource
+// that is stored elsewhere and was sent the ticket. It was so at some moment of the call: a resource that can compare tokens should refuse all
+// but the largest that it has seen.
 func (c *Client) Verify(ctx context.Context, ticket Ticket) (held bool, current int64, err error) {
 	reply, err := fencingv1.NewFencingServiceClient(c.connection).Verify(ctx, &fencingv1.VerifyRequest{
 		Ticket: &holdv1.Ticket{Lock: ticket.Lock, FencingToken: ticket.FencingToken},
@@ -68,13 +68,13 @@ func (c *Client) Verify(ctx context.Context, ticket Ticket) (held bool, current 
 // A CurrentToken says what a lock is held with.
 type CurrentToken struct {
 	Lock         string
-	FencingToken int64 // that of the first holder; 0 if nobody holds the lock
+	FencingToken int64 // that of the first holder; 0 if the lock has no holder
 	Stale        bool  // the token may be out of date, as the sidecar has lost contact with the ensemble
 }
 
 // WatchTokens says what 1 to 100 locks are held with: each as soon as it is known, and again whenever it has changed. A resource that refuses
 // all but the largest token that it was told keeps out earlier holders at once. Of one lock no smaller token is told after a larger one, until
-// it ends: with an error, also when ctx ends or the sidecar is away. What was told before is stale from then on.
+// it ends: with an error, also when ctx ends or the sidecar is away. The tokens that it has told are stale from then on.
 func (c *Client) WatchTokens(ctx context.Context, locks ...string) iter.Seq2[[]CurrentToken, error] {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[fencingv1.WatchResponse], error) {
 		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks, Keepalive: keepaliveEvery})

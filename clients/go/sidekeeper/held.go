@@ -79,7 +79,7 @@ func (h *heldCall) start(c *Client) error {
 	return nil
 }
 
-// follow reads the stream until its end, which is the end of the claim, whoever has ended it.
+// follow reads the stream until its end, which is the end of the claim, regardless of which side has ended it.
 func (h *heldCall) follow(receive func() error) {
 	if h.after != nil {
 		defer h.after()

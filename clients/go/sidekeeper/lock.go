@@ -50,7 +50,7 @@ type LockOptions struct {
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
-	// LockDelay is for how long nobody is granted the lock after this hold, unless Release ends it: at most a minute, in milliseconds, and
+	// LockDelay is for how long no caller is granted the lock after this hold, unless Release ends it: at most a minute, in milliseconds, and
 	// not with Read. In this time what the holder has sent before arrives, for resources that cannot compare fencing tokens.
 	LockDelay time.Duration
 
@@ -63,9 +63,9 @@ type LockOptions struct {
 	// it is lost.
 	SuspensionGrace *time.Duration
 
-	// AcknowledgeOnRelease is for who stops what the lock is for only after it was lost, as by ending a process: the sidecar is
-	// told that nothing of it goes on when Release is called, and not as soon as the lock is over. Until then the lock's stream stays
-	// open, and the sidecar keeps the lock from others, at most for as long as the lock was valid when it ended.
+	// AcknowledgeOnRelease is for a holder that stops what the lock is for only after it was lost, as by ending a process. The client tells
+	// the sidecar that nothing of it goes on when the holder calls Release, and not as soon as the lock is over. Until then the lock's stream
+	// stays open, and the sidecar keeps the lock from others, at most for as long as the lock was valid when it ended.
 	AcknowledgeOnRelease bool
 
 	OnQueued     func(Queued)
@@ -84,7 +84,7 @@ type Queued struct {
 // A Revocation asks the holder to release the lock soon.
 type Revocation struct {
 	RequestedBy, Reason string
-	To                  string    // of an election: who shall lead instead; empty if nobody was named
+	To                  string    // of an election: the candidate that shall lead instead; empty if the request names none
 	Deadline            time.Time // when the hold is ended by force; zero if it never will be
 }
 
@@ -123,8 +123,8 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	return lock, nil
 }
 
-// TryLock acquires the lock if nobody is in the way, and says whether it did: it does not wait for its turn, and tries once. Bound it with
-// ctx, since an ensemble that is silent holds up its answer. options.Wait does not count. Errors are those of Acquire but for ErrLockHeld.
+// TryLock acquires the lock if the sidecar grants it at once, and says whether it did: it does not wait for its turn, and tries once. Bound it
+// with ctx, since an ensemble that is silent holds up its answer. options.Wait does not count. Errors are those of Acquire except ErrLockHeld.
 func (c *Client) TryLock(ctx context.Context, name string, options LockOptions) (lock *Lock, granted bool, err error) {
 	options.Wait = new(time.Duration)
 	lock, err = c.Acquire(ctx, name, options)
@@ -173,7 +173,7 @@ func (l *Lock) begin(ctx, streaming context.Context, name string, options LockOp
 		stream.after = l.acknowledge
 	}
 	err := stream.begin(ctx, c)
-	if err != nil && options.AcknowledgeOnRelease && l.id != "" { // nobody will release what nobody has had
+	if err != nil && options.AcknowledgeOnRelease && l.id != "" { // the caller does not have it, and so never releases it
 		c.following.Go(l.acknowledge)
 	}
 	return err

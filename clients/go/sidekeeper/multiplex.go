@@ -95,10 +95,10 @@ func (m *multiplex) sendAll(ctx context.Context, stream leasev1.LeaseService_Mul
 		m.mu.Unlock()
 		for _, message := range messages {
 			if message == nil {
-				_ = stream.CloseSend() // whoever reads is told of errors
+				_ = stream.CloseSend() // receive is told of errors
 				return
 			}
-			if stream.Send(message) != nil { // whoever reads is told why
+			if stream.Send(message) != nil { // receive is told why
 				return
 			}
 		}
@@ -113,7 +113,7 @@ func (m *multiplex) sendAll(ctx context.Context, stream leasev1.LeaseService_Mul
 	}
 }
 
-// receive takes in one message. It waits for nobody's function: requests take in their events themselves.
+// receive takes in one message. It waits for no function of a caller: requests take in their events themselves.
 func (m *multiplex) receive() error {
 	message, err := m.stream.Recv()
 	if err != nil && m.mayResume(err) {
@@ -187,7 +187,7 @@ func (m *multiplex) ask() <-chan time.Duration {
 	defer m.mu.Unlock()
 	m.last++
 	answer := make(chan time.Duration, 1)
-	clear(m.checks) // nobody waits for an earlier one
+	clear(m.checks) // no goroutine waits for an earlier one
 	m.checks[m.last] = answer
 	m.sendLocked(checkRequest(m.last))
 	return answer

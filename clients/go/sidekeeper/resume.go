@@ -28,8 +28,8 @@ func (m *multiplex) isResumable() bool {
 }
 
 // mayResume says whether the stream has broken without a word, as it does when the sidecar's process ends, of a lease that outlives it. It does
-// not while something is to be acknowledged: who comes back claims nothing that has ended, and its place would go at once. Of a lease that
-// nobody comes back to, it goes when nobody can be counting on it.
+// not while something is to be acknowledged: a client that comes back claims nothing that has ended, and its place would go at once. If no
+// client comes back to the lease, the place goes when no caller can be counting on it.
 func (m *multiplex) mayResume(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ type View struct {
 	Holders        []*Contender // in the order of their grants
 	Waiters        []*Contender // in the order of their turn
 	WaitersOmitted int          // how many waiters were left out because there are too many for one message
-	LostHold       *LostHold    // whose delay is kept, so that nobody holds the lock; nil if there is none
+	LostHold       *LostHold    // whose delay is kept, so that the lock has no holder; nil if there is none
 	Stale          bool         // from Watch: the ensemble is out of contact, so that the view may be out of date
 }
 

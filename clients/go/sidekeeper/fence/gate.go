@@ -24,7 +24,7 @@ type Options struct {
 	// WithoutTicket says which calls pass without the tickets, by gRPC's method, as in /shop.v1.Orders/List, or by HTTP's method and path, as in
 	// `GET /orders`. The tickets that such a call has must still not be stale. Nil, none passes.
 	WithoutTicket func(call string) bool
-	// Verify is Client.Verify: asks the sidecar whether the ticket's hold lasts, before its token is believed. Without it, whoever may call can
+	// Verify is Client.Verify: asks the sidecar whether the ticket's hold lasts, before the gate believes its token. Without it, any caller can
 	// keep all others out with an invented token. It costs each call a request to the ensemble.
 	Verify func(ctx context.Context, ticket sidekeeper.Ticket) (held bool, current int64, err error)
 	// Logger is told why calls are Undecided.

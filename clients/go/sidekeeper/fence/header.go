@@ -1,6 +1,6 @@
 // Package fence keeps late writes out of what a lock protects. A program that was frozen while it held a lock goes on where it stood, and
-// writes after the next holder; nothing that it does itself prevents that. So whoever holds a lock sends its tickets along, and
-// whatever is written to refuses a ticket that is older than one that it has seen.
+// writes after the next holder. Nothing that it does itself prevents that. So the holder of a lock sends its tickets along. What is
+// written to refuses a ticket that is older than one that it has seen.
 //
 // The caller's half sends the tickets of the locks that are held around a call, as Client.WithLock does with its function's context:
 // UnaryClientInterceptor and StreamClientInterceptor for gRPC, Transport for HTTP. The other half is a Gate, in the service that guards

@@ -38,7 +38,7 @@ type Refusal struct {
 	Reason  Reason
 	Lock    string // which lock; empty where it is about none, or several
 	Token   int64  // that of the call, if Stale or NotHeld
-	Largest int64  // what has been seen, if Stale; what the lock is held with, if NotHeld; 0 if nobody holds it
+	Largest int64  // what the gate has seen, if Stale; what the lock is held with, if NotHeld; 0 if the lock has no holder
 	message string
 	cause   error
 }
