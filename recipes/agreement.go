@@ -28,7 +28,7 @@ const (
 	MaxParticipants = 32
 )
 
-// Retention is how long after its deadline a decision is kept for who was frozen or away, unless it is forgotten.
+// Retention is how long after its deadline a decision is kept for a participant that was frozen or away, unless it is forgotten.
 const Retention = time.Hour
 
 // A Decision is what an agreement comes to, once and for good; empty before that.
@@ -44,12 +44,12 @@ const (
 const undecided Decision = "UNDECIDED"
 
 // Agreements are the two-phase commits of one name. Each is a node whose name is drawn for it alone, and whose data hold the proposal and, from
-// their second version on, the decision. Who votes for COMMIT makes two nodes in it: a claim, which stays, so that a participant votes once at
-// most, and the vote, which lives with the participant's session. There is no vote for ABORT: whoever wants that decides it.
+// their second version on, the decision. A participant that votes for COMMIT makes two nodes in it: a claim, which stays, so that it votes once
+// at most, and the vote, which lives with the participant's session. There is no vote for ABORT: a caller that wants that decides it.
 //
-// Whoever looks decides: COMMIT in a transaction that checks every vote and replaces the data in the version that was seen, ABORT in one that
-// replaces them when a vote has gone, when the deadline is over or when it is asked to. Of all those transactions one is carried out, however
-// late the others come, and a frozen coordinator keeps nobody waiting.
+// Each caller that looks decides: COMMIT in a transaction that checks every vote and replaces the data in the version that was seen, ABORT in
+// one that replaces them when a vote has gone, when the deadline is over or when it is asked to. Of all those transactions the ensemble carries
+// out one, however late the others come, and a frozen coordinator keeps no participant waiting.
 type Agreements struct {
 	Path string
 
@@ -61,7 +61,7 @@ type Agreements struct {
 type Proposal struct {
 	Participants []string      `json:"participants"`    // distinct, 1 to MaxParticipants
 	Value        []byte        `json:"value,omitempty"` // for the participants
-	Timeout      time.Duration `json:"timeout_ns"`      // until the deadline, by the clock of the ensemble's leader and by that of whoever looks
+	Timeout      time.Duration `json:"timeout_ns"`      // until the deadline, by the clock of the ensemble's leader and by the looking caller's
 }
 
 // An agreementForm is the data of an agreement's node.
@@ -116,7 +116,7 @@ func (a *Agreement) count(names []string) {
 }
 
 // Begin begins an agreement and returns its id. A *FullDirectory if MaxAgreements are kept that may not go yet. ErrOutcomeUnknown if the
-// reply was lost and the outcome cannot be found out: if it has begun then, nobody knows its id, and it does nothing.
+// reply was lost and the outcome cannot be found out: if it has begun then, no caller knows its id, and it does nothing.
 func (a Agreements) Begin(ctx context.Context, store Store, proposal Proposal) (id string, _ error) {
 	if err := a.makeRoom(ctx, store); err != nil {
 		return "", err
@@ -150,7 +150,7 @@ func (a Agreements) makeRoom(ctx context.Context, store Store) error {
 		if err != nil || left < MaxAgreements || time.Until(of.Deadline()) > -Retention {
 			continue
 		}
-		if _, err = a.Abort(ctx, store, of.ID); err == nil { // nobody has looked at it since the deadline
+		if _, err = a.Abort(ctx, store, of.ID); err == nil { // no caller has looked at it since the deadline
 			err = a.Forget(ctx, store, of.ID)
 		}
 		if err == nil || errors.Is(err, ErrNoAgreement) {
@@ -225,7 +225,7 @@ func (a Agreements) Abort(ctx context.Context, store Store, id string) (Decision
 	return "", ErrOutcomeUnknown
 }
 
-// decide decides, while the votes stand, unless it is decided or forgotten. Whoever looks then sees what has become of it.
+// decide decides, while the votes stand, unless it is decided or forgotten. The next look shows what has become of it.
 func (a Agreements) decide(ctx context.Context, store Store, of Agreement, decision Decision, votes ...Guard) error {
 	of.Decision = decision
 	_, err := Guarded(store, votes).Commit(ctx, Set(a.node(of.ID), encode(of.agreementForm), of.node.Version))
@@ -326,7 +326,7 @@ type Vote struct {
 }
 
 // Vote votes for COMMIT, unless it is decided. Each participant votes once: a second vote in its name is ABORT, though the first was its own and
-// its session is over. Whoever votes must Leave. ErrNoAgreement, ErrNoParticipant; ErrOutcomeUnknown if replies were lost. After any error but
+// its session is over. The caller must Leave. ErrNoAgreement, ErrNoParticipant; ErrOutcomeUnknown if replies were lost. After any error but
 // the first two the participant's next vote may be ABORT.
 func (a Agreements) Vote(ctx context.Context, store Store, session MemberSession, id, participant string, about About) (*Vote, error) {
 	of, err := a.Get(ctx, store, id)
@@ -355,7 +355,7 @@ func (a Agreements) Vote(ctx context.Context, store Store, session MemberSession
 		_ = a.decide(ctx, store, of, DecisionAbort) // otherwise the deadline decides
 		return nil, err
 	}
-	session.Disregard(vote) // nobody counts on it: all count on the decision
+	session.Disregard(vote) // no caller counts on it: all count on the decision
 	return &Vote{node.Czxid, session, vote}, nil
 }
 

@@ -76,7 +76,7 @@ func (b Barrier) clear(ctx context.Context, store Store) error {
 	if err := store.CatchUp(ctx); err != nil {
 		return err
 	}
-	ready, err := store.Get(ctx, b.ready()) // before the list: who has entered since has written it anew
+	ready, err := store.Get(ctx, b.ready()) // before the list: a caller that has entered since has written it anew
 	if errors.Is(err, ErrNoNode) {
 		return ErrBarrierInUse
 	}
@@ -98,8 +98,8 @@ type BarrierState struct {
 	Inside  int  // of these, until they leave
 }
 
-// State looks at the barrier, or at the double barrier. At what is not there stands nobody. A node with children is a double barrier, also if it
-// has data: so does Curator make it.
+// State looks at the barrier, or at the double barrier. Where there is none, no caller stands. A node with children is a double barrier, even if
+// it has data: so does Curator make it.
 func (b Barrier) State(ctx context.Context, tree Tree) (BarrierState, error) {
 	listed, err := childrenNamed(tree.Children(ctx, b.Path))
 	if err != nil {

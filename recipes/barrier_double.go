@@ -13,9 +13,9 @@ import (
 // readyName is the node in a double barrier's directory that opens it.
 const readyName = "ready"
 
-// An Entrant is one caller at a double barrier. Each has an ephemeral node there. Whoever finds as many as are to enter makes the node `ready`,
+// An Entrant is one caller at a double barrier. Each has an ephemeral node there. One that finds as many as are to enter makes the node `ready`,
 // or writes it anew: with that transaction begins a round, of those whose nodes are older. So what a round has left behind whose last caller
-// died lets nobody in.
+// died lets no caller in.
 //
 // To leave, each deletes its node and waits until the others of its round have. The first of them in the order of names does so last, and
 // deletes `ready` with it: Curator's and kazoo's callers wait for the first. Entrants are for any goroutine.
@@ -29,7 +29,7 @@ type Entrant struct {
 	leave   sync.Once
 }
 
-// An Entrance is how somebody stands at a double barrier.
+// An Entrance is how an entrant stands at a double barrier.
 type Entrance struct {
 	Round   Round   // that it is inside with; zero if it waits
 	Present int     // how many stand there, if it waits
@@ -49,7 +49,7 @@ func (b Barrier) ready() string            { return b.child(readyName) }
 func (b Barrier) child(name string) string { return b.Path + "/" + name }
 func (e *Entrant) path() string            { return e.barrier.child(e.name) }
 
-// Join takes a place at the double barrier. It cannot be cancelled. Whoever joins must Leave.
+// Join takes a place at the double barrier. It cannot be cancelled. The caller must Leave.
 func (b Barrier) Join(ctx context.Context, session MemberSession, about About) (*Entrant, error) {
 	name := entrantName()
 	node, gone, err := session.Create(ctx, b.child(name), about.encode())
@@ -98,7 +98,7 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 	switch {
 	case err != nil:
 		return entrance, err
-	case len(inside) > 0, newer < size: // who comes late is of the next round: one that joined this one would be counted for that, too
+	case len(inside) > 0, newer < size: // a late entrant is of the next round: one that joined this one would be counted for that, too
 		entrance = Entrance{Present: newer, Changed: changed}
 		if ready.Czxid != 0 {
 			entrance.Others, err = e.watchOthers(ctx, present)
@@ -162,14 +162,14 @@ func entrants(listed []string) []string {
 	return names
 }
 
-// An entrant is a caller at a double barrier.
+// An entrant is one caller at a double barrier, perhaps another program's.
 type entrant struct {
 	name string
 	ours bool // it is a caller of Sidekeeper's
 }
 
-// before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. Who has left since the
-// names were listed is neither.
+// before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. A caller that has left
+// since the names were listed is neither.
 func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) (older []entrant, newer int, _ error) {
 	if transaction == 0 {
 		return nil, len(names), nil
@@ -195,7 +195,7 @@ func (b Barrier) before(ctx context.Context, tree Tree, names []string, transact
 	return older, newer, err
 }
 
-// open begins a round, unless somebody else has, or the entrant's place is gone. ready is as it was read.
+// open begins a round, unless another caller has, or the entrant's place is gone. ready is as it was read.
 func (e *Entrant) open(ctx context.Context, store Store, ready Node) error {
 	begin := Create(e.barrier.ready(), []byte{})
 	if ready.Czxid != 0 {
@@ -208,13 +208,13 @@ func (e *Entrant) open(ctx context.Context, store Store, ready Node) error {
 	return err
 }
 
-// Look says whether the place stands. The signal is given when it is worth to look again. ErrGone if somebody else deleted it; other
+// Look says whether the place stands. The signal is given when it is worth to look again. ErrGone if another program deleted it; other
 // errors are those of the session, and say nothing about the place.
 func (e *Entrant) Look(ctx context.Context) (*Signal, error) {
 	for _, late := range []bool{true, false} { // the reader may be
 		_, changed, seen, err := e.session.WatchOwn(ctx, e.path())
 		if err == nil {
-			seen() // nobody asks an entrant for its end
+			seen() // no caller asks an entrant for its end
 		}
 		if !errors.Is(err, ErrNoNode) {
 			return changed, err
@@ -242,7 +242,7 @@ func (r Round) AwaitTurn(ctx context.Context, tree Tree) error {
 	return r.awaitGone(ctx, tree, inside[1:])
 }
 
-// AwaitOthers returns when nobody else of the round stands at the barrier.
+// AwaitOthers returns when no other caller of the round stands at the barrier.
 func (r Round) AwaitOthers(ctx context.Context, tree Tree) error {
 	inside, err := r.inside(ctx, tree)
 	if err != nil {
@@ -280,7 +280,7 @@ func (r Round) awaitGone(ctx context.Context, tree Tree, those []entrant) error 
 	return nil
 }
 
-// Close has the last of Sidekeeper's who leaves take with it what opens the barrier, so that nobody comes between the two. Curator's and
+// Close has the last of Sidekeeper's who leaves take with it what opens the barrier, so that no caller comes between the two. Curator's and
 // kazoo's callers do not need it once they have heard of it, and kazoo's first waits for its end, too. If that fails, it is only left.
 func (e *Entrant) Close(ctx context.Context, store Store) {
 	ctx = context.WithoutCancel(ctx) // its caller may have gone
@@ -289,7 +289,7 @@ func (e *Entrant) Close(ctx context.Context, store Store) {
 	}
 }
 
-// isLast says whether nobody else of Sidekeeper's stands at the barrier.
+// isLast says whether no other caller of Sidekeeper's stands at the barrier.
 func (e *Entrant) isLast(ctx context.Context) bool {
 	present, err := e.barrier.present(ctx, e.session)
 	for _, name := range present {
@@ -307,8 +307,8 @@ func (e *Entrant) Leave(ctx context.Context) {
 	e.leave.Do(func() { e.session.Delete(ctx, e.path()) })
 }
 
-// Disregard says that nobody counts on the place any more, though it is kept for a while.
+// Disregard says that no caller counts on the place any more, though it is kept for a while.
 func (e *Entrant) Disregard() { e.session.Disregard(e.path()) }
 
-// Gone is given when the session finds that somebody else deleted the node. Look finds it sooner.
+// Gone is given when the session finds that another program deleted the node. Look finds it sooner.
 func (e *Entrant) Gone() *Signal { return e.gone }

@@ -76,7 +76,7 @@ func (c Config) Delete(ctx context.Context, store Store, key string, require Pre
 // Commit carries out all the operations in one transaction, or none of them. Each has a key of its own, and what lies below
 // a key that is deleted is deleted too. It returns what each put has written, without the value, at the place of the put.
 // A *Failure tells which operation cannot be done, at some moment of the call. With ErrUnreachable nothing was done; with
-// ErrOutcomeUnknown all may have been done, or may still be, as long as nobody else writes the keys.
+// ErrOutcomeUnknown all may have been done, or may still be, until another caller or program writes the keys.
 func (c Config) Commit(ctx context.Context, store Store, operations ...Operation) ([]Entry, error) {
 	steps := c.steps(operations)
 	for round := 0; ; round++ {

@@ -38,7 +38,7 @@ type Sought struct {
 	Count func(nodes int) error  // told how many nodes are followed; for more, an error keeps them from being
 }
 
-// News is one change of a Mirror. They are a list that begins where somebody goes on reading it, and what everybody has read
+// News is one change of a Mirror. They are a list that begins where its slowest reader goes on, and what all readers have read
 // is forgotten.
 type News struct {
 	Key           string
@@ -80,7 +80,7 @@ func (m *Mirror) State() ([]*Entry, *News) {
 	return m.sorted, m.last
 }
 
-// Close ends the following. Nobody must Look any more.
+// Close ends the following. The caller must not Look any more.
 func (m *Mirror) Close() { m.notices.Close() }
 
 // Look reads what may have changed since the last Look, and returns what to wait for before the next. After an error, the
@@ -135,7 +135,7 @@ type reflection struct {
 	done  bool
 }
 
-// reflect reads a node with its watches. That of a missing node is armed if nobody else would tell that it was made.
+// reflect reads a node with its watches. That of a missing node is armed if no other watch would tell that it was made.
 func (m *Mirror) reflect(ctx context.Context, key string) (reflection, error) {
 	path := m.config.path(key)
 	for {

@@ -82,7 +82,7 @@ func (e *step) planPut(seen nodeState) []Change {
 }
 
 // hopeless says whether a key is written so often by others that the version cannot be met. If any will do it is written
-// nevertheless: with its pin it is kept, even if somebody has put a container in its place.
+// nevertheless: with its pin it is kept, even if another program has put a container in its place.
 func (e *step) hopeless(seen nodeState) bool {
 	return e.beaten > 2 && e.Require.Demand == DemandNothing && seen.node.Owner == 0
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// An election is a lock whose contenders are candidates: whoever holds it leads. What a candidate shows stands in its place's node, beside what
+// An election is a lock whose contenders are candidates: its holder leads. What a candidate shows stands in its place's node, beside what
 // it says about itself, so that contenders of all kinds stand in one queue. This is the leader election of ZooKeeper's manual.
 
 // Errors of elections.
 var (
-	// ErrNoCandidate means that nobody waits in the election under this name.
+	// ErrNoCandidate means that no candidate waits in the election under this name.
 	ErrNoCandidate = errors.New("no such candidate")
 	// ErrForeignCandidate means that a contender is in the way that cannot do what is asked.
 	ErrForeignCandidate = errors.New("a contender that cannot do so")
@@ -52,7 +52,7 @@ func (l Lock) Transfer(ctx context.Context, store Store, asked Handover) error {
 		default:
 			err = l.stepBack(ctx, store, ahead[1:], asked)
 		}
-		if !errors.Is(err, ErrNoNode) { // else somebody went meanwhile
+		if !errors.Is(err, ErrNoNode) { // else a contender went meanwhile
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ type candidate struct {
 	asked Revocation
 }
 
-// aheadOf reads a candidate and who stands ahead of it: the leader first. Nobody does if it leads.
+// aheadOf reads a candidate and the contenders ahead of it: the leader first. There are none if it leads.
 func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*candidate, next *candidate, _ error) {
 	contenders, _, err := l.queue(ctx, store)
 	if err != nil {
@@ -152,7 +152,7 @@ func Proclaim(ctx context.Context, store Store, leader Guard, value string) (fai
 			return err
 		}
 		form, ours := decode(node.Data)
-		if !ours { // its sidecar says again what somebody has overwritten
+		if !ours { // its sidecar says again what another program has overwritten
 			failure = &ForeignCandidate{}
 			continue
 		}

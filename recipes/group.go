@@ -11,7 +11,7 @@ import (
 var (
 	// ErrMemberExists means that the group has a member of this name already.
 	ErrMemberExists = errors.New("the group has a member of this name already")
-	// ErrReplaced means that somebody else joined under the member's name and asked for its place.
+	// ErrReplaced means that another caller joined under the member's name and asked for its place.
 	ErrReplaced = errors.New("another member has taken the place")
 	// ErrRemoved means that the group was deleted, or the member removed by hand.
 	ErrRemoved = errors.New("another program removed the member")

@@ -8,7 +8,7 @@ import (
 
 // An Eviction is who asks for a member's end, why, and for how long the member's sidecar is left to it.
 type Eviction struct {
-	Replace bool // somebody else takes the member's place; otherwise it is removed
+	Replace bool // another caller takes the member's place; otherwise it is removed
 	By      string
 	Reason  string
 	ForceAfter
@@ -25,7 +25,7 @@ func (g Group) WatchFree(ctx context.Context, tree Tree, name string) (*Signal, 
 
 // Evict asks the member's sidecar to end it and returns when it is gone. If it is still there when the time is over, it is
 // removed from outside, and forced says so: then the member may not have known in time. The time is counted from when what is
-// asked stands in the member's node. A member that is not ours is not asked. Whoever joins under the name in the meantime is let be.
+// asked stands in the member's node. A member that is not ours is not asked. One that joins under the name in the meantime is let be.
 func (g Group) Evict(ctx context.Context, store Store, name string, order Eviction) (forced bool, err error) {
 	node, _, err := g.find(ctx, store, name)
 	if errors.Is(err, ErrNoNode) {
@@ -46,7 +46,7 @@ type evictionDeadline struct {
 }
 
 // stands notes that the member is asked to go in this version of its data. The time begins anew unless it was asked all the while:
-// who writes on top of that, and knows of it, leaves it standing.
+// a program that writes on top of that, and knows of it, leaves it standing.
 func (u *evictionDeadline) stands(mark int32) {
 	if u.over.IsZero() || mark != u.mark && mark != u.mark+1 {
 		u.over = time.Now().Add(u.after)
@@ -54,7 +54,7 @@ func (u *evictionDeadline) stands(mark int32) {
 	u.mark = mark
 }
 
-// find reads a member that somebody has met. What the tree shows may be nobody yet, or an earlier one of its name.
+// find reads a member that a caller has met. What the tree shows may be no member yet, or an earlier one of its name.
 func (g Group) find(ctx context.Context, tree Tree, name string) (Node, *Signal, error) {
 	if err := tree.CatchUp(ctx); err != nil {
 		return Node{}, nil, err
@@ -62,7 +62,7 @@ func (g Group) find(ctx context.Context, tree Tree, name string) (Node, *Signal,
 	return tree.Watch(ctx, g.member(name))
 }
 
-// evict returns when this incarnation is gone. Somebody may overwrite what the member is asked, so it is asked after every change.
+// evict returns when this incarnation is gone. Another program may overwrite what the member is asked, so it is asked after every change.
 func (g Group) evict(
 	ctx context.Context, store Store, name string, incarnation int64, order Eviction, until *evictionDeadline,
 ) (forced bool, err error) {

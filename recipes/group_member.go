@@ -58,7 +58,7 @@ type Membership struct {
 }
 
 // Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
-// nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name. A *GuardLost says that the place of a
+// no caller knows of. The caller must Leave. ErrMemberExists if the group has a member of this name. A *GuardLost says that the place of a
 // guard is gone: then there is no member.
 func (g Group) Join(ctx context.Context, session MemberSession, name string, about About, guards ...Guard) (*Membership, error) {
 	node, gone, err := session.Create(ctx, g.member(name), about.encode(), guards...)
@@ -104,12 +104,12 @@ func RequestIn(node Node) uint64 {
 // A MemberState is what a member's node says of it.
 type MemberState struct {
 	Metadata map[string]string
-	End      error  // ErrReplaced or ErrRemoved if somebody asks for the member's end; else nil
+	End      error  // ErrReplaced or ErrRemoved if another caller asks for the member's end; else nil
 	By       string // who asks, if that is known
 	Reason   string // in the words of who asks
 }
 
-// Look reads the member's node. The signal is given when it is worth to look again. ErrRemoved if somebody else has
+// Look reads the member's node. The signal is given when it is worth to look again. ErrRemoved if another program has
 // deleted the node; other errors are those of the session, and say nothing about the member.
 func (m *Membership) Look(ctx context.Context) (MemberState, *Signal, error) {
 	own, changed, seen, err := m.session.WatchOwn(ctx, m.path())
@@ -136,8 +136,8 @@ func (m *Membership) Look(ctx context.Context) (MemberState, *Signal, error) {
 	return standing, changed, nil
 }
 
-// restore says again what the member's node said, which somebody has overwritten with what is not in our form: whoever asks for the
-// member's end asks in our form only, and must know of the session's timeout. Nothing that does not tell it counts as seen.
+// restore says again what the member's node said, which another program has overwritten with what is not in our form: a sidecar that asks for
+// the member's end asks in our form only, and must know of the session's timeout. Nothing that does not tell it counts as seen.
 func (m *Membership) restore(ctx context.Context) (MemberState, *Signal, error) {
 	m.updating.Lock()
 	_, err := m.catchUp(ctx)
@@ -168,8 +168,8 @@ func memberStateIn(data []byte) MemberState {
 	return standing
 }
 
-// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Who asks for its end
-// goes on to ask. A *GuardLost says that the place of a guard is gone: then the metadata is as it was.
+// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. A request for its end
+// stays. A *GuardLost says that the place of a guard is gone: then the metadata is as it was.
 func (m *Membership) Update(ctx context.Context, metadata map[string]string, guards ...Guard) error {
 	m.updating.Lock()
 	defer m.updating.Unlock()
@@ -181,7 +181,7 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string, gua
 		said, failure := m.catchUp(ctx)
 		switch err = failure; {
 		case err != nil:
-		case maps.Equal(said, metadata) && !maps.Equal(said, m.about.Metadata): // nobody else writes that: the reply was lost
+		case maps.Equal(said, metadata) && !maps.Equal(said, m.about.Metadata): // no other program writes that: the reply was lost
 		default:
 			err = m.update(ctx, about, guards...)
 		}
@@ -217,7 +217,7 @@ func (m *Membership) update(ctx context.Context, about About, guards ...Guard) e
 	return nil
 }
 
-// catchUp finds out what somebody else has written, or an update whose reply was lost, and returns the metadata that is there.
+// catchUp finds out what another program has written, or an update whose reply was lost, and returns the metadata that is there.
 func (m *Membership) catchUp(ctx context.Context) (said map[string]string, _ error) {
 	if err := m.session.CatchUp(ctx); err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (m *Membership) catchUp(ctx context.Context) (said map[string]string, _ err
 	return form.Metadata, nil
 }
 
-// Disregard says that nobody counts on the member any more, though it is kept for a while.
+// Disregard says that no caller counts on the member any more, though it is kept for a while.
 func (m *Membership) Disregard() { m.session.Disregard(m.path()) }
 
 // Leave takes the member out of the group, and returns when its node or the session is gone. It cannot be cancelled, since
@@ -243,7 +243,7 @@ func (m *Membership) Leave(ctx context.Context) {
 	m.leave.Do(func() { m.session.Delete(ctx, m.path()) })
 }
 
-// Gone is given when the session finds that somebody else deleted the member's node. Look finds it sooner.
+// Gone is given when the session finds that another program deleted the member's node. Look finds it sooner.
 func (m *Membership) Gone() *Signal { return m.gone }
 
 func (m *Membership) path() string { return m.group.member(m.name) }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Member is somebody who is in a group.
+// Member is one member of a group.
 type Member struct {
 	About
 	Name        string

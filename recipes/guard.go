@@ -79,8 +79,8 @@ func (h *Hold) Guard() Guard { return Guard{h.place.path, h.Token} }
 // all that it ever makes, whose numbers begin anew with the directory.
 var neverAgain = regexp.MustCompile(`^_c_[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}`)
 
-// Guard is the hold with this token as a guard, whoever holds it. ErrTokenMismatch if nobody does, as the tree shows it, or if the name of its
-// node may be another's one day.
+// Guard is the hold with this token as a guard, regardless of its holder. ErrTokenMismatch if there is no such hold, as the tree shows it, or if
+// the name of its node may be another's one day.
 func (l Lock) Guard(ctx context.Context, tree Tree, token int64) (Guard, error) {
 	contenders, _, err := l.queue(ctx, tree)
 	if err != nil {

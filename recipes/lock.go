@@ -13,19 +13,19 @@ import (
 
 // Errors of locks.
 var (
-	// ErrGone means that the node of a place or a hold was deleted by somebody else: the place is lost.
+	// ErrGone means that another program deleted the node of a place or a hold: the place is lost.
 	ErrGone = errors.New("another program removed the place")
 	// ErrKindMismatch means that a contender ahead uses the lock as the other kind, mutex or read/write lock.
 	ErrKindMismatch = errors.New("in use as a lock of the other kind")
 	// ErrDirectory means that the lock's directory holds other things than contenders.
 	ErrDirectory = errors.New("holds other things than contenders")
-	// ErrTokenMismatch means that nobody holds or waits for the lock with this fencing token.
+	// ErrTokenMismatch means that no contender holds or waits for the lock with this fencing token.
 	ErrTokenMismatch = errors.New("no contender with this fencing token")
 )
 
 // About is what a contender says about itself.
 type About struct {
-	Identity string // as its sidecar verified it; empty if that tells nobody apart
+	Identity string // as its sidecar verified it; empty if that tells no callers apart
 	Owner    string
 	Metadata map[string]string
 	Timeout  time.Duration // of its session; 0 if that is not known
@@ -95,7 +95,7 @@ type Place struct {
 }
 
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
-// until the session ends. Whoever joins must Leave.
+// until the session ends. The caller must Leave.
 func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
 	made, err := session.Enqueue(ctx, l.Path, l.mark(mode), about.encode(), l.beside...)
 	return l.placed(ctx, session, about, made, err)
@@ -176,12 +176,12 @@ func (p *Place) LeaveThen(ctx context.Context, then func()) {
 	})
 }
 
-// Gone is given when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.
+// Gone is given when the session finds that another program deleted the place's node. Look and Hold.Look find it sooner.
 func (p *Place) Gone() *Signal { return p.made.Gone }
 
 // GrantAtOnce turns a place that has just been made into a hold, if it was told with it that its turn has come; nil if it must Look. It waits
-// for nothing. The node stood there, for it was in the list. Nobody who asks for its end may take it before the session's validity is over,
-// which counts from the making as long as the node has not been read (see Session).
+// for nothing. The node stood there, for it was in the list. A program that asks for its end may not take it before the session's validity is
+// over, which counts from the making as long as the node has not been read (see Session).
 func (p *Place) GrantAtOnce() (hold *Hold) {
 	defer func() { hold.tellGranted() }()
 	if !p.isFirst() || p.session.Prove(atOnce) != nil || p.Gone().IsGiven() {
@@ -242,8 +242,8 @@ func (p *Place) watchOwn(ctx context.Context) (Node, *Signal, error) {
 	return own, changed, nil
 }
 
-// restore says again what the place's node said of itself, which somebody has overwritten to ask for the lock: whoever breaks the hold must
-// know of the session's timeout. What is asked stays. Nothing that does not tell it counts as seen.
+// restore says again what the place's node said of itself, which another program has overwritten to ask for the lock: a program that breaks the
+// hold must know of the session's timeout. What is asked stays. Nothing that does not tell it counts as seen.
 func (p *Place) restore(ctx context.Context, own Node) (Node, *Signal, error) {
 	data := p.about.encode()
 	if asked := revocationIn(own.Data); asked.Asked {
@@ -259,8 +259,8 @@ func (p *Place) restore(ctx context.Context, own Node) (Node, *Signal, error) {
 	return p.watchOwn(ctx)
 }
 
-// Disregard says that nobody counts on the place any more, though it is kept for a while: whoever asks for its end then, and is
-// not heard, ends nothing else.
+// Disregard says that no caller counts on the place any more, though it is kept for a while: a program that asks for its end then, and
+// is not heard, ends nothing else.
 func (p *Place) Disregard() { p.session.Disregard(p.path) }
 
 // child is the path of a contender's node.

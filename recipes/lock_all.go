@@ -19,7 +19,7 @@ type Wanted struct {
 type Places struct {
 	session Session
 	all     []*Place
-	first   []bool // whose turn has come: nobody takes a place before one that stands
+	first   []bool // whose turn has come: no contender takes a place before one that stands
 	holds   []*Hold
 	gone    *Signal // given when one of the nodes is gone after the grant
 	leave   sync.Once
@@ -38,8 +38,8 @@ type AllTurn struct {
 }
 
 // JoinAll takes the last place in the queues of several locks, in one transaction: of any two that join so, the one is ahead of the other in
-// each queue in which both stand. So whoever waits for somebody waits for one that joined before, and nobody in a circle. It cannot be
-// cancelled. Whoever joins must Leave.
+// each queue in which both stand. So a caller that waits for another waits for one that joined before, and none waits in a circle. It cannot be
+// cancelled. The caller must Leave.
 func JoinAll(ctx context.Context, session Session, wanted []Wanted, about About) (*Places, error) {
 	ends := make([]QueueEnd, len(wanted))
 	for i, of := range wanted {
@@ -203,10 +203,10 @@ func (p *Places) Guards() []Guard {
 	return guards
 }
 
-// Gone is given when the session finds that somebody else has deleted one of the nodes of places that were granted.
+// Gone is given when the session finds that another program has deleted one of the nodes of places that were granted.
 func (p *Places) Gone() *Signal { return p.gone }
 
-// Disregard says that nobody counts on the places any more, though they are kept for a while.
+// Disregard says that no caller counts on the places any more, though they are kept for a while.
 func (p *Places) Disregard() {
 	for _, place := range p.all {
 		place.Disregard()

@@ -14,19 +14,19 @@ import (
 // MaxLockDelay is the longest delay that a hold may have.
 const MaxLockDelay = time.Minute
 
-// A hold may have a delay, for resources that can compare nothing: when it ends otherwise than by its holder's own hand, nobody is granted the
-// lock before the delay is over, in which what the holder has sent before arrives.
+// A hold may have a delay, for resources that can compare nothing: when it ends otherwise than by its holder's own hand, no contender is granted
+// the lock before the delay is over, in which what the holder has sent before arrives.
 //
 // Before the grant, a transaction that checks the place writes `held:TOKEN:MILLISECONDS` into the lock's directory. A holder that lets go by
-// itself has `free:TOKEN` written there in the transaction that deletes its place. Whoever's turn it is reads that when everybody ahead has
+// itself has `free:TOKEN` written there in the transaction that deletes its place. The contender whose turn it is reads that when all ahead have
 // gone, and if another's `held` stands there, waits. It counts from when it has seen the place gone, which is later than the end of
 // the place, by its own clock, which may be fast by a hundredth and stands still while the machine is suspended: neither makes the delay
-// shorter. Who takes over from one that has waited goes on from there if both are of one process (Losses), so that whoever only tries is
-// granted the lock at last, and counts anew otherwise. Then it writes what is true of itself, again checking its place. As all
-// of these writes check a place that excludes everybody who writes, or delete it, none is carried out after a later one, however late it comes.
+// shorter. A contender that takes over from one that has waited goes on from there if both are of one process (Losses), and counts anew
+// otherwise. So a caller that only tries is granted the lock at last. Then it writes what is true of itself, again checking its place. As all
+// of these writes check a place that excludes all other writers, or delete it, none is carried out after a later one, however late it comes.
 //
-// Who asks for no delay pays nothing where there is none: the list that comes with its place tells whether the directory has data, and the
-// names in it which of those ahead may write some later (delayMark).
+// A contender that asks for no delay pays nothing where there is none: the list that comes with its place tells whether the directory has data,
+// and the names in it which of those ahead may write some later (delayMark).
 //
 // The directory must outlive those in it. So a contender that asks for a delay first makes it a node that stays (Keep). Only Keep writes the
 // keptMark before the token, and each later write retains it. A container may hold the rest of the data, and nothing else tells the two apart.
@@ -108,7 +108,7 @@ func delayStateIn(data []byte) (state delayState) {
 	return state
 }
 
-// Keep has the lock's directory stay when nobody is in it, unless others are in it that was not made so.
+// Keep has the lock's directory stay when no contender is in it, unless others are in it that was not made so.
 func (l Lock) Keep(ctx context.Context, store Store) (err error) {
 	for range maxAttempts {
 		var directory Node
@@ -297,7 +297,7 @@ func (v *View) delay(said delayState) (lost bool) {
 	return true
 }
 
-// lose takes in that a hold is lost, if the directory says after the list what it said before: whoever is first waits yet.
+// lose takes in that a hold is lost, if the directory says after the list what it said before: the first contender waits yet.
 func (v *View) lose(before, after delayState) {
 	if before == after {
 		v.Lost, v.LostDelay = before.token, before.delay

@@ -24,7 +24,7 @@ func (h *Hold) tellGranted() {
 }
 
 // Look reads what is asked of the hold. The signal is given when it is worth to look again: the place's node may have
-// changed or gone. ErrGone if somebody else deleted it; other errors are those of the session, and say nothing about
+// changed or gone. ErrGone if another program deleted it; other errors are those of the session, and say nothing about
 // the hold.
 func (h *Hold) Look(ctx context.Context) (Revocation, *Signal, error) {
 	own, changed, err := h.place.watchOwn(ctx)

@@ -28,7 +28,7 @@ func (q queue) numbersTell() bool {
 	return !slices.ContainsFunc(q, func(c child) bool { return c.sequence < 0 || c.sequence == math.MaxInt32 })
 }
 
-// numbered leaves out who came after the counter's end, for somebody who came before it.
+// numbered leaves out the contenders that came after the counter's end, for one that came before it.
 func (q queue) numbered() queue {
 	return slices.DeleteFunc(q, func(c child) bool { return c.sequence < 0 || c.sequence == math.MaxInt32 })
 }
@@ -97,7 +97,7 @@ func (q queue) holders() queue {
 	return q
 }
 
-// blocking keeps those of an ordered queue that somebody behind it with this mode waits for.
+// blocking keeps those of an ordered queue that a contender behind it with this mode waits for.
 func (q queue) blocking(mode Mode) queue {
 	return slices.DeleteFunc(slices.Clone(q), func(c child) bool { return !mode.waitsFor(c.mode) })
 }

@@ -124,7 +124,7 @@ func revocationIn(data []byte) Revocation {
 	return asked
 }
 
-// maxGrace bounds a grace that somebody wrote by hand.
+// maxGrace bounds a grace that an operator wrote by hand.
 const maxGrace = 24 * time.Hour
 
 // mark writes a revocation into a node's data, as its holder will understand it: in Curator's form if the data is not

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxAttempts bounds how often a mark is written whose reply was lost, or which somebody else has overtaken.
+// maxAttempts bounds how often a mark is written whose reply was lost, or which another program has overtaken.
 const maxAttempts = 8
 
 // ErrNoProcess means that a claim holds the lock, which no process can be asked to release.
@@ -18,7 +18,7 @@ var ErrNoProcess = errors.New("a claim holds the lock: there is no process to as
 // by force when it is over. Claims have no process that could be asked: ErrNoProcess if no other contender holds the lock. ErrOutcomeUnknown if
 // a reply was lost: asking again is safe.
 func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace *time.Duration) (asked int, err error) {
-	if err := store.CatchUp(ctx); err != nil { // whoever holds the lock by now is in the list
+	if err := store.CatchUp(ctx); err != nil { // the list then has all that hold the lock by now
 		return 0, err
 	}
 	contenders, _, err := l.queue(ctx, store)
@@ -141,9 +141,9 @@ func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error)
 var errOverwritten = errors.New("asked no longer")
 
 // awaitRemoval returns when the time is over, with the version of the data in which the contender was asked until then; ErrNoNode when
-// its node is gone, or errOverwritten when somebody has overwritten that it was to end. Who writes on top of that in our form, and knows
-// of it, leaves it standing; a foreign form says no more than that somebody wants the lock, and a holder of ours answers it by writing
-// its own. When the time is over it looks once more, at all that had been committed by then.
+// its node is gone, or errOverwritten when another program has overwritten that it was to end. A program that writes on top of that in our form,
+// and knows of it, leaves it standing; a foreign form says no more than that a contender wants the lock, and a holder of ours answers it by
+// writing its own. When the time is over it looks once more, at all that had been committed by then.
 func (l Lock) awaitRemoval(
 	ctx context.Context, tree Tree, c child, token int64, asked []byte, force ForceAfter,
 ) (version int32, _ error) {

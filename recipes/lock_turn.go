@@ -12,7 +12,7 @@ const MaxHolders = 16
 
 // Turn is how a place stands in its queue.
 type Turn struct {
-	First      bool        // nobody has to be waited for: Grant
+	First      bool        // the place has to wait for no contender: Grant
 	Position   int         // contenders ahead; those of them that need not be waited for count too
 	Holders    []Contender // those that hold the lock, as far as they are known; at most MaxHolders
 	Changed    *Signal     // given when it is worth to look again; nil if First
@@ -84,7 +84,7 @@ func (p *Place) list(ctx context.Context) ([]string, error) {
 	return p.session.Children(ctx, p.lock.Path)
 }
 
-// look goes through the queue until there is nobody to wait for, or somebody who can be watched.
+// look goes through the queue until there is no contender to wait for, or one that can be watched.
 func (p *Place) look(ctx context.Context) (Turn, error) {
 	if p.sawAllDeleted() {
 		return Turn{First: true}, nil
@@ -110,8 +110,8 @@ func (p *Place) look(ctx context.Context) (Turn, error) {
 	return p.turn(), err
 }
 
-// sawAllDeleted says whether the reader has heard of the deletion of everybody whom the place waits for. They were all who stood
-// ahead in a list with our node, nobody comes in between (see waitFor), and what was deleted stays so: it is our turn, whichever
+// sawAllDeleted says whether the reader has heard of the deletion of every contender that the place waits for. They were all that stood
+// ahead in a list with our node, none comes in between (see waitFor), and what was deleted stays so: it is our turn, whichever
 // of the reader's connections told. A look that read our own node has just found it standing, and Grant looks again.
 func (p *Place) sawAllDeleted() bool {
 	for _, c := range slices.Backward(p.wait.blocking) { // the nearest is most likely to stand
@@ -150,7 +150,7 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 }
 
 // inOrder sorts a list of contenders, of which those that came later than this place may be missing. How it is done is found
-// out with the first list, since whoever was not in it came later.
+// out with the first list, since a contender that was not in it came later.
 func (p *Place) inOrder(ctx context.Context, contenders queue) (queue, error) {
 	if !p.listed && !contenders.numbersTell() {
 		dates, err := contenders.dates(p.lock.reader(ctx, p.session))
@@ -166,7 +166,7 @@ func (p *Place) inOrder(ctx context.Context, contenders queue) (queue, error) {
 	return contenders.numbered().inOrder(), nil
 }
 
-// waitFor notes whom the place waits for. Once it has seen who is ahead, nobody comes in between: numbers are given out in
+// waitFor notes whom the place waits for. Once it has seen those ahead, no other comes in between: numbers are given out in
 // order, and the directory that gives them out cannot start anew while our node is in it; where they are not, the order is
 // that of the czxids. The exception is Curator's writer, who may become a reader and keep its number, which matters to
 // those who wait for readers.

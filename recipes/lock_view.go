@@ -11,14 +11,14 @@ import (
 // maxViewBytes bounds what a View may take as a message.
 const maxViewBytes = 3 << 20
 
-// Contender is somebody who holds or waits for a lock.
+// Contender is a holder of a lock, or a waiter for it.
 type Contender struct {
 	About
 	Mode    Mode
 	Token   int64         // the fencing token it holds the lock with, or will hold it with
 	Age     time.Duration // in the queue, by the ensemble's clock
 	Foreign bool          // its node's data is not in our form
-	Revoked bool          // somebody has asked it to let go
+	Revoked bool          // a caller or another program has asked it to let go
 	Delay   time.Duration // of a holder, after its hold
 	Session int64         // of the ensemble, that its place lives with
 	Unread  bool          // the ensemble does not let the sidecar read its node: of it only the mode is known
@@ -31,7 +31,7 @@ type View struct {
 	Omitted         int // waiters left out because the view would be too large
 	ForeignChildren int // children of the lock's directory that are no contenders
 
-	Lost      int64         // token of a hold whose delay is kept; nobody holds the lock then
+	Lost      int64         // token of a hold whose delay is kept; the lock has no holder then
 	LostDelay time.Duration // the whole of it
 }
 
@@ -47,7 +47,7 @@ func (c child) contender(node Node) Contender {
 	}
 }
 
-// Readable is ErrDenied if the ensemble does not let the sidecar read a holder's node: who holds, and with which token, is not known then.
+// Readable is ErrDenied if the ensemble does not let the sidecar read a holder's node: the holder and its token are not known then.
 func (v *View) Readable() error {
 	if slices.ContainsFunc(v.Holders, isUnread) {
 		return ErrDenied
@@ -67,7 +67,7 @@ func (l Lock) Contenders(ctx context.Context, tree Tree) (all, claims int, err e
 	return len(contenders), claims, err
 }
 
-// View reads who holds the lock and who waits for it. A lock that nobody has asked for has an empty view.
+// View reads who holds the lock and who waits for it. A lock that no contender has asked for has an empty view.
 func (l Lock) View(ctx context.Context, tree Tree) (View, error) {
 	delay, err := l.delayState(ctx, tree)
 	if err != nil {
@@ -183,7 +183,7 @@ func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node
 	return view, nil
 }
 
-// Changes is what may change in a view: who is there, and what is asked of the first MaxHolders holders.
+// Changes is what may change in a view: the contenders, and what is asked of the first MaxHolders holders.
 type Changes []<-chan struct{}
 
 // Wait returns when something may have changed, or with ctx's cause when that ends.

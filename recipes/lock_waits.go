@@ -14,9 +14,9 @@ import (
 // mostExplained is how many locks one explanation goes through.
 const mostExplained = 64
 
-// Waits is where a lease that has or wants several locks publishes which of them it waits for. With that, whoever looks at the queues knows
-// what those who stand there wait for elsewhere, whichever sidecar they came through. What is published says only where to look: who stands
-// ahead of whom is read from the queues themselves, so that what is old or missing explains too little and nothing wrong.
+// Waits is where a lease that has or wants several locks publishes which of them it waits for. With that, a sidecar that looks at the queues
+// knows what those who stand there wait for elsewhere, whichever sidecar they came through. What is published says only where to look: the
+// order of the contenders is read from the queues themselves, so that what is old or missing explains too little and nothing wrong.
 type Waits struct {
 	Path string
 	Lock func(name string) (lock Lock, ok bool) // not ok if that is no name
@@ -128,7 +128,7 @@ func (w Waits) Explain(ctx context.Context, tree Tree, names []string) (*Explana
 		return nil, err
 	}
 	inCircle, cleared := map[int64]bool{}, map[int64]bool{}
-	for _, session := range explained.met { // those first who stand ahead: nobody waits for who is cleared and waits
+	for _, session := range explained.met { // those that stand ahead come first: a cleared session is in no circle
 		if inCircle[session] {
 			continue
 		}
@@ -144,7 +144,7 @@ func (w Waits) Explain(ctx context.Context, tree Tree, names []string) (*Explana
 	return explained, nil
 }
 
-// CircleOf finds a circle in which a session waits that waits for the locks with these names; nil if there is none. Whoever finds the same
+// CircleOf finds a circle in which a session waits that waits for the locks with these names; nil if there is none. A caller that finds the same
 // circle again has proved it: each place in it stood from the one look to the other, and with it who is ahead of whom, hence all of it did at
 // the moment between.
 func (w Waits) CircleOf(ctx context.Context, tree Tree, session int64, names []string) ([]Link, error) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A Follower is a Tree that tells whoever follows many nodes, at one place, which of them may have changed. To wait for as
+// A Follower is a Tree that tells a reader of many nodes, at one place, which of them may have changed. To wait for as
 // many channels would take a goroutine each.
 type Follower interface {
 	Tree
@@ -68,7 +68,7 @@ func (n *Notices) Close() {
 	n.closed, n.paths = true, nil
 }
 
-// Closed says whether nobody needs to be told any more.
+// Closed says whether Close was called: no reader needs to be told any more.
 func (n *Notices) Closed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 )
 
 // Queue is a queue of items, of which each is delivered to one caller at a time, until one says that it is done. It is Curator's
-// DistributedQueue with a lock path, and its DistributedPriorityQueue and DistributedDelayQueue. An item is a node that stays; whoever takes it
+// DistributedQueue with a lock path, and its DistributedPriorityQueue and DistributedDelayQueue. An item is a node that stays; its taker
 // makes an ephemeral node of the same name in another directory, deletes the item once it is done, and then that node.
 //
 // Those of ours who wait for items stand in the queue of a mutex, at TakersSuffix, and the first alone looks for an item, so that one that
@@ -51,7 +51,7 @@ func (q Queue) taken(name string) string { return q.Path + TakenSuffix + "/" + n
 type Order struct {
 	Priority int32
 	Ranked   bool      // it has a priority, maybe 0: Curator's consumers take those without one before all others
-	Due      time.Time // not delivered before, by the clock of whoever takes it; zero for at once
+	Due      time.Time // not delivered before, by the clock of the caller that takes it; zero for at once
 }
 
 // prefix is how the names of items begin that stand there.

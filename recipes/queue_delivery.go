@@ -30,7 +30,7 @@ type Delivery struct {
 	leave   sync.Once
 }
 
-// A Taker is how somebody stands who waits for an item.
+// A Taker is how a caller stands that waits for an item.
 type Taker struct {
 	Delivered bool
 	Position  int       // callers before it
@@ -40,7 +40,7 @@ type Taker struct {
 	Asked     Revocation // what is asked of the place, or of the delivery
 }
 
-// Take takes the last place among those who wait for items. It cannot be cancelled. Whoever takes must Leave. A session must not take again
+// Take takes the last place among those who wait for items. It cannot be cancelled. The caller must Leave. A session must not take again
 // from the same queue before it has left.
 func (q Queue) Take(ctx context.Context, session MemberSession, store Store, about About) (*Delivery, error) {
 	place, err := q.takers().Join(ctx, session, Exclusive, about)
@@ -74,7 +74,7 @@ func (d *Delivery) Look(ctx context.Context) (turn Taker, _ error) {
 	return d.deliver(ctx)
 }
 
-// lookForItem takes the first item that is due and that nobody else has.
+// lookForItem takes the first item that is due and that no other caller has.
 func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	names, changed, err := d.session.WatchChildren(ctx, d.queue.Path)
 	if names, err = childrenNamed(names, err); err != nil {
@@ -125,7 +125,7 @@ func (d *Delivery) dueAt(ctx context.Context, of item) (time.Time, error) {
 	return d.queue.Rests.rest(path, node), nil
 }
 
-// take takes an item, if that is there in the very transaction. If it is not, or somebody else has it, the reader did not know: it catches up.
+// take takes an item, if that is there in the very transaction. If it is not, or another caller has it, the reader did not know: it catches up.
 func (d *Delivery) take(ctx context.Context, name string, turn *Taker) error {
 	_, _, err := d.session.Create(ctx, d.queue.taken(name), d.about.encode(), Guard{Path: d.queue.item(name)})
 	switch {
@@ -172,8 +172,8 @@ func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
 	return Taker{Delivered: true, Changed: changed, Asked: revocationIn(node.Data)}, nil
 }
 
-// read reads the item. What the reader shows may be one of the same name that was there before. An item that somebody has removed, who has not
-// taken it, is given up; so is one that the session may not read, for which the delivery does not ask again.
+// read reads the item. What the reader shows may be one of the same name that was there before. An item that another program has removed without
+// taking it is given up; so is one that the session may not read, for which the delivery does not ask again.
 func (d *Delivery) read(ctx context.Context) error {
 	if err := d.session.CatchUp(ctx); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (d *Delivery) count(ctx context.Context) error {
 	return nil
 }
 
-// LookAgain reads what is asked of a delivery. The signal is given when it is worth to look again. ErrGone if somebody else has deleted its
+// LookAgain reads what is asked of a delivery. The signal is given when it is worth to look again. ErrGone if another program has deleted its
 // place; other errors are those of the session, and say nothing about the delivery.
 func (d *Delivery) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 	node, changed, err := d.own.watchOwn(ctx)
@@ -271,7 +271,7 @@ func (d *Delivery) isRemoved(ctx context.Context, store Store) (bool, error) {
 func (d *Delivery) LeaveQueue(ctx context.Context) { d.place.Leave(ctx) }
 
 // Leave gives the item back, unless it is done, and returns when what it made is gone, or the session is. First goes the delivery's place,
-// so that nothing guards a write any more when somebody else takes the item. It cannot be cancelled. Later calls wait for the first.
+// so that nothing guards a write any more when another caller takes the item. It cannot be cancelled. Later calls wait for the first.
 func (d *Delivery) Leave(ctx context.Context) {
 	d.leave.Do(func() {
 		if d.own != nil {
@@ -285,10 +285,10 @@ func (d *Delivery) Leave(ctx context.Context) {
 	})
 }
 
-// Gone is given when the session finds that somebody else has deleted the place of a delivery.
+// Gone is given when the session finds that another program has deleted the place of a delivery.
 func (d *Delivery) Gone() *Signal { return d.own.Gone() }
 
-// Disregard says that nobody counts on the delivery any more, though it is kept for a while.
+// Disregard says that no caller counts on the delivery any more, though it is kept for a while.
 func (d *Delivery) Disregard() {
 	d.place.Disregard()
 	if d.own != nil {

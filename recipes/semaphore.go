@@ -26,8 +26,8 @@ var (
 // MaxLimit bounds how many permits a semaphore has: their directory is listed as a whole.
 const MaxLimit = 10000
 
-// Semaphore is a number of permits, of which each caller takes one or more at a time. It is Curator's InterProcessSemaphoreV2: who wants permits
-// takes a place in the queue of a mutex, at locks; the first makes a node for each of its permits, at leases, and has them once
+// Semaphore is a number of permits, of which each caller takes one or more at a time. It is Curator's InterProcessSemaphoreV2: a caller that
+// wants permits takes a place in the queue of a mutex, at locks; the first makes a node for each of its permits, at leases, and has them once
 // there are no more nodes than the limit, its own among them; then it leaves the queue. The limit is a SharedCount of Curator's.
 //
 // Whatever the queue does, no more permits are granted than the limit: of any that are granted, the one whose list of nodes was the last to be
@@ -89,7 +89,7 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 	if err := s.setLimit(ctx, store, limit); err != nil {
 		return 0, err
 	}
-	if err := store.CatchUp(ctx); err != nil { // whoever was granted permits with the old limit is in the list
+	if err := store.CatchUp(ctx); err != nil { // the list then has all permits that were granted with the old limit
 		return 0, err
 	}
 	permits, _, err := s.permits().queue(ctx, store)
@@ -204,8 +204,8 @@ func (s Semaphore) showsRoom(ctx context.Context, tree Tree, count int) (bool, e
 	return err == nil, err
 }
 
-// Admit reads the limit with a watch, for somebody who wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: nobody is
-// refused for what the tree shows before it has caught up.
+// Admit reads the limit with a watch, for a caller that wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: no caller
+// is refused for what the tree shows before it has caught up.
 func (s Semaphore) Admit(ctx context.Context, tree Tree, count int) (limit int, changed *Signal, err error) {
 	for _, late := range []bool{true, false} {
 		limit, changed, err = s.watchLimit(ctx, tree)

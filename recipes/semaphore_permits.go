@@ -39,7 +39,7 @@ type seenPermits struct {
 	changed    *Signal // given when it is worth to look again; nil before the first look
 }
 
-// PermitsTurn is how somebody stands who waits for permits.
+// PermitsTurn is how a caller stands that waits for permits.
 type PermitsTurn struct {
 	Granted  bool
 	Position int     // callers before it in the queue
@@ -53,7 +53,7 @@ type PermitsTurn struct {
 	Due         time.Time // when the first of them may be over, then
 }
 
-// Join takes the last place in the semaphore's queue, for so many permits. It cannot be cancelled. Whoever joins must Leave.
+// Join takes the last place in the semaphore's queue, for so many permits. It cannot be cancelled. The caller must Leave.
 func (s Semaphore) Join(ctx context.Context, session Session, count int, about About) (*Permits, error) {
 	place, err := s.queue().Join(ctx, session, Exclusive, about)
 	if err != nil {
@@ -305,7 +305,7 @@ func (p *Permits) grant(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// LookAgain reads what is asked of permits that were granted. The signal is given when it is worth to look again. ErrGone if somebody else has
+// LookAgain reads what is asked of permits that were granted. The signal is given when it is worth to look again. ErrGone if another program has
 // deleted one of their nodes; other errors are those of the session, and say nothing about the permits.
 func (p *Permits) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 	return p.lookAtOwn(ctx)
@@ -314,10 +314,10 @@ func (p *Permits) LookAgain(ctx context.Context) (Revocation, *Signal, error) {
 // Changed is given when it is worth to LookAgain, once the permits are granted; nil if their nodes were not read yet: look again soon.
 func (p *Permits) Changed() *Signal { return p.seen.changed }
 
-// Gone is given when the session finds that somebody else has deleted one of the nodes of permits that were granted.
+// Gone is given when the session finds that another program has deleted one of the nodes of permits that were granted.
 func (p *Permits) Gone() *Signal { return p.gone }
 
-// Disregard says that nobody counts on the permits any more, though they are kept for a while.
+// Disregard says that no caller counts on the permits any more, though they are kept for a while.
 func (p *Permits) Disregard() {
 	for _, node := range p.nodes {
 		node.Disregard()
@@ -331,8 +331,8 @@ func (p *Permits) LeaveQueue(ctx context.Context) {
 	}
 }
 
-// Leave gives the permits up, held or not, and returns when their nodes are gone, or the session is. First go the permits, so that whoever is
-// next in the queue does not find them. It cannot be cancelled. Later calls wait for the first.
+// Leave gives the permits up, held or not, and returns when their nodes are gone, or the session is. First go the permits, so that the next
+// in the queue does not find them. It cannot be cancelled. Later calls wait for the first.
 func (p *Permits) Leave(ctx context.Context) {
 	p.leave.Do(func() {
 		p.leaveNodes(ctx)

@@ -18,7 +18,7 @@ type SemaphoreView struct {
 	Quarantines []Quarantine // numbers that rest, in order
 }
 
-// A PermitHolder is somebody who has permits.
+// A PermitHolder is a holder of permits.
 type PermitHolder struct {
 	Contender
 

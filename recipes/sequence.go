@@ -19,7 +19,7 @@ var (
 	ErrExhausted = errors.New("no numbers of 64 bits are left")
 	// ErrMalformed means that what is stored is no number of 8 bytes, or that it cannot be told when it changes.
 	ErrMalformed = errors.New("what is stored is not a number of 8 bytes")
-	// ErrFell means that what is stored is smaller than a number that was stored before: somebody has set it back.
+	// ErrFell means that what is stored is smaller than a number that was stored before: another program has set it back.
 	ErrFell = errors.New("what is stored is smaller than numbers that were handed out")
 	// ErrForeignChildren means that others have put nodes below the sequence's.
 	ErrForeignChildren = errors.New("others have put things below the sequence")
@@ -30,7 +30,7 @@ var (
 //
 // Versions restart when a node is deleted and made again, and ZooKeeper cannot compare czxids in a write. So the node has a
 // child, its guard, whose name is unique; it is made and deleted together with the node, and every write checks that it is
-// there. A node that somebody else made gets a guard when it is first used, unless its eight bytes are text. The numbers beyond 2^61
+// there. A node that another program made gets a guard when it is first used, unless its eight bytes are text. The numbers beyond 2^61
 // that they could be as well are believed where there is a guard, since a sequence of ours may come to them.
 type Sequence struct {
 	Path string
@@ -159,7 +159,7 @@ func (s Sequence) Delete(ctx context.Context, store Store) error {
 	})
 }
 
-// insist repeats an attempt that somebody has overtaken, or whose reply was lost, until it says for certain what has become of
+// insist repeats an attempt that another write has overtaken, or whose reply was lost, until it says for certain what has become of
 // it. If it cannot any more after a reply was lost, that is ErrOutcomeUnknown.
 func insist(ctx context.Context, attempt func(lost bool) error) error {
 	lost := false
@@ -181,7 +181,7 @@ func insist(ctx context.Context, attempt func(lost bool) error) error {
 	}
 }
 
-// isOvertaken says that somebody else has changed what a write depended on.
+// isOvertaken says that another write has changed what a write depended on.
 func isOvertaken(err error) bool {
 	return errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) || errors.Is(err, ErrNotEmpty)
 }

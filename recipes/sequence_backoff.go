@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A backoff is when one sidecar may next try to change what several change. Whoever has just changed it knows what is there now
+// A backoff is when one sidecar may next try to change what several change. One that has just changed it knows what is there now
 // and would win against the others, who must read first, again and again; so while others were seen lately it stands back
-// for a few times what a change takes. Whoever was overtaken tries again, sooner the more often that happened.
+// for a few times what a change takes. One that was overtaken tries again, sooner the more often that happened.
 type backoff struct {
 	took      time.Duration // by a change, smoothed
 	overtaken int           // in a row
@@ -31,7 +31,7 @@ func (p *backoff) won(took time.Duration) {
 	}
 }
 
-// lost notes that somebody else was faster.
+// lost notes that another sidecar was faster.
 func (p *backoff) lost(took time.Duration) {
 	now := p.note(took)
 	p.overtaken++

@@ -21,7 +21,7 @@ func (n Numbers) count() int64 { return n.Last - n.First + 1 }
 // An Issuer hands out the numbers of one sequence to the callers of one sidecar. Make it with NewIssuer.
 //
 // Callers that wait at the same time share a compare-and-set, and one is under way at a time: the first caller leads, which is
-// to carry it out for all in its own goroutine. Whoever comes meanwhile takes part in the next one, which the first of
+// to carry it out for all in its own goroutine. Callers that come meanwhile take part in the next one, which the first of
 // those leads. So a number is larger than all that were handed out before it was asked for, through whichever sidecar.
 type Issuer struct {
 	sequence Sequence
@@ -30,7 +30,7 @@ type Issuer struct {
 	queue   queueOfAsks
 	reserve reserve
 
-	// Of whoever leads:
+	// Of the caller that leads:
 	known   sequenceState // its guard is empty if nothing is known
 	current bool          // known is what our last compare-and-set has left
 	backoff backoff
@@ -104,7 +104,7 @@ func (i *Issuer) lead(ctx context.Context, own *ask) {
 	}
 }
 
-// round makes one compare-and-set for all that wait. It returns nil also if that has to be done again.
+// round makes one compare-and-set for all that wait. It returns nil even if that has to be done again.
 func (i *Issuer) round(ctx context.Context) error {
 	if err := i.backoff.await(ctx); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (i *Issuer) state(ctx context.Context) (_ sequenceState, err error) {
 	return i.known, err
 }
 
-// fell says that somebody has set the sequence back, who cannot be of ours: whoever went on from there would hand out again
+// fell says that another program has set the sequence back, which cannot be ours: a sidecar that went on from there would hand out again
 // what was handed out.
 func (s sequenceState) fell(highest Count) bool {
 	return s.incarnation == highest.Incarnation && s.last < highest.Last

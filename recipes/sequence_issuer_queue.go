@@ -25,10 +25,10 @@ type queueOfAsks struct {
 	mu      sync.Mutex
 	taken   []*ask // take part; in the order of arrival
 	waiting []*ask // came after them
-	leader  *ask   // who leads or has been told to; nil if nobody waits
+	leader  *ask   // leads, or has been told to; nil if no caller waits
 }
 
-// enter lets own wait. It leads if nobody does.
+// enter lets own wait. It leads if no other caller does.
 func (q *queueOfAsks) enter(own *ask) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,7 +14,7 @@ type reserve struct {
 	gone    *Signal
 	size    int64     // how many to fetch
 	fetched time.Time // when it was filled last
-	filling bool      // somebody fills it
+	filling bool      // a caller fills it
 }
 
 // How many numbers are fetched ahead: about as many as are used in a second.
@@ -37,7 +37,7 @@ func (i *Issuer) NextRelaxed(ctx context.Context, count int64) (numbers Numbers,
 		return numbers, low, nil
 	case low:
 		numbers, err = i.refill(ctx, count)
-	default: // somebody fills it already
+	default: // another caller fills it already
 		numbers, err = i.Next(ctx, count)
 	}
 	return numbers, false, err

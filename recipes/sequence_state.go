@@ -39,7 +39,7 @@ func (s Sequence) know(ctx context.Context, store Store) (sequenceState, error) 
 }
 
 // guarded looks until there is a guard, which is as good as another: what became of an attempt to make one without a reply
-// shows itself in the next look. So does what somebody else has stored meanwhile, which may be no number.
+// shows itself in the next look. So does what another program has stored meanwhile, which may be no number.
 func (s Sequence) guarded(ctx context.Context, store Store) (sequenceState, error) {
 	for {
 		found, err := s.look(ctx, store)
@@ -65,7 +65,7 @@ func (s Sequence) guarded(ctx context.Context, store Store) (sequenceState, erro
 	}
 }
 
-// adopt makes a guard for a node that somebody else made. One that is empty becomes a number, since a counter of text that
+// adopt makes a guard for a node that another program made. One that is empty becomes a number, since a counter of text that
 // begins just then would go on from it.
 func (s Sequence) adopt(found sequenceState, guard string) []Change {
 	changes := []Change{Create(s.Path+"/"+guard, []byte{})}
@@ -86,7 +86,7 @@ func (s Sequence) look(ctx context.Context, tree Tree) (sequenceState, error) {
 	switch {
 	case err != nil:
 		return sequenceState{}, err
-	case node.Owner != 0, len(guards) == 0 && (foreignChildren > 0 && found.empty || isText(node.Data)): // somebody else's
+	case node.Owner != 0, len(guards) == 0 && (foreignChildren > 0 && found.empty || isText(node.Data)): // another program's
 		return sequenceState{}, ErrMalformed
 	}
 	for guard := range guards {
@@ -97,7 +97,7 @@ func (s Sequence) look(ctx context.Context, tree Tree) (sequenceState, error) {
 	return found, nil
 }
 
-// reread reads the node again for somebody who knows its guard. Without it, there is none in the state.
+// reread reads the node again for a caller that knows its guard. Without it, there is none in the state.
 func (s Sequence) reread(ctx context.Context, tree Tree, guard string) (sequenceState, Node, error) {
 	node, err := tree.Get(ctx, s.Path)
 	if errors.Is(err, ErrNoNode) {

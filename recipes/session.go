@@ -3,7 +3,7 @@
 //
 // A recipe sees ZooKeeper through small interfaces. A Tree reads nodes and watches them; a Store also writes them, in transactions; a Session
 // also owns nodes, which vanish with it. So the recipes run unchanged on a real ensemble and on one in memory. Each is meant to read like its
-// description in the ZooKeeper manual. It runs in its caller's goroutine, logs nothing and calls nobody back.
+// description in the ZooKeeper manual. It runs in its caller's goroutine, logs nothing and never calls back.
 package recipes
 
 import (
@@ -91,7 +91,7 @@ type Tree interface {
 type Enqueued struct {
 	Path string // of the node
 	Name string
-	Gone *Signal // given if the session finds that somebody else has deleted the node, perhaps late: a Watch is sooner
+	Gone *Signal // given if the session finds that another program has deleted the node, perhaps late: a Watch is sooner
 
 	// What came with the answer; zero if the answer was lost, or the queue is long. Queue is the list of dir's children as it was once
 	// the node stood there: it shows the node, unless that has gone again, and every node made before it that had not gone.
@@ -146,17 +146,17 @@ type Session interface {
 	// Owns says whether the node lives with this session.
 	Owns(node Node) bool
 
-	// WatchOwn reads a place of the session's as Watch does. Whoever finds nothing in the data that asks for the place's end calls
-	// seen, and nobody else does. The session is valid
+	// WatchOwn reads a place of the session's as Watch does. A caller that finds nothing in the data that asks for the place's end
+	// calls seen, and no other caller does. The session is valid
 	// for only so long after the last moment at which none of its places certainly had data that were not seen: then
-	// whoever asks for an end and waits for the session's timeout and a tick finds nobody who counts on the place. The data
+	// a program that asks for an end and waits for the session's timeout and a tick finds no caller that counts on the place. The data
 	// that a place was made with count as seen.
 	WatchOwn(ctx context.Context, place string) (node Node, changed *Signal, seen func(), err error)
 
 	// Seen says so of a version that the caller has written itself.
 	Seen(place string, version int32)
 
-	// Disregard lets a place that nobody counts on any more, though it still stands, bound the validity no longer.
+	// Disregard lets a place that no caller counts on any more, though it still stands, bound the validity no longer.
 	Disregard(place string)
 
 	// Prove returns when the session's validity is running, that is, when it is certainly this caller's for some
@@ -168,7 +168,7 @@ type Session interface {
 }
 
 // A SessionKey is what a process comes back to a session of the ensemble with, also another one than that which opened it. It is a secret:
-// who has it has the session.
+// a process that has it has the session.
 type SessionKey struct {
 	ID       int64         `json:"id"`
 	Password []byte        `json:"password"`   // 16 bytes

@@ -37,7 +37,7 @@ type Store interface {
 
 	// MakeDirectory makes path and what it lies in, where it is missing, as containers: nodes that the ensemble removes
 	// some time after their last child has gone, even if they have been given data meanwhile. They are Bare. The configured
-	// directories are made as nodes that stay. It is as good if somebody else makes them.
+	// directories are made as nodes that stay. It is as good if another program makes them.
 	MakeDirectory(ctx context.Context, path string) error
 }
 
@@ -101,16 +101,16 @@ func (r *Refusal) Unwrap() error { return r.Err }
 
 // A MemberSession is a Session that can own nodes with names of the caller's choice. Such a name may have been another
 // session's before and may be one's again after, so that nothing is done to a node but in the version in which it was seen to be
-// this session's. Versions begin anew with each node: what somebody else deletes and makes again in the same version, between
-// that look and the deed, is taken for the session's own. So whoever removes others' members marks them first, which
+// this session's. Versions begin anew with each node: what another program deletes and makes again in the same version, between
+// that look and the deed, is taken for the session's own. So a program that removes others' members marks them first, which
 // changes the version, and leaves their session time to end or to act. Nodes are returned without their data.
 type MemberSession interface {
 	Session
 
 	// Create makes an ephemeral node, and the missing parents with it as containers. It cannot be cancelled: it returns
 	// when the node is certainly there and this session's, or certainly not; ErrExists if there is such a node, ErrTooManyBytes,
-	// ErrTooLarge beyond 1 KiB of path and 8 KiB of data. gone is closed if the session finds that the node was deleted
-	// by somebody else: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
+	// ErrTooLarge beyond 1 KiB of path and 8 KiB of data. gone is closed if the session finds that another program deleted
+	// the node: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
 	// created again by this session before Delete has returned, or gone is closed. It is made only while the guards' places stand: a
 	// *GuardLost says that one is gone.
 	Create(ctx context.Context, path string, data []byte, guards ...Guard) (node Node, gone *Signal, err error)
