@@ -303,7 +303,8 @@ public final class Client implements AutoCloseable {
    * @param options how to acquire them
    * @return the locks, which are certainly the caller's for some time to come; release them
    * @throws InterruptedException if the thread is interrupted; all places are given up then
-   * @throws LockHeldException if it was tried once and another caller holds one of the locks
+   * @throws LockHeldException if it was tried once, and another caller holds one of the locks or
+   *     the delay of an earlier hold is kept
    * @throws WaitTimeoutException if they were not granted in time
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
