@@ -79,6 +79,7 @@ func (i Items) Total() int { return max(i.Count, len(i.Names)) }
 // planForm is the data of a plan's node.
 type planForm struct {
 	Members map[string][]string `json:"members,omitempty"` // the items of each, by its name; nil before the first plan
+	Short   time.Time           `json:"short,omitzero"`    // since when plans have left items over, by the clock of the sidecar that made the first of them
 }
 
 // A SetMember is a member of a set.
@@ -97,6 +98,7 @@ type AssignmentView struct {
 	Planned    time.Time    // when the plan was written, by the clock of the ensemble's leader
 	Members    []*SetMember // in the order of their names
 	Unassigned int          // items that the plan gives to no member that is there
+	Short      time.Time    // since when plans in a row have left items over; zero if the last one has left none
 	Omitted    int          // members that have no room in a view, or may not be read
 
 	version int32               // of the items
@@ -169,7 +171,7 @@ func (v *AssignmentView) takePlan(plan Node) {
 	v.planned = plan.Version
 	form := planForm{}
 	if json.Unmarshal(plan.Data, &form) == nil && form.Members != nil {
-		v.Epoch, v.Planned, v.plan = plan.Mzxid, plan.Modified, form.Members
+		v.Epoch, v.Planned, v.plan, v.Short = plan.Mzxid, plan.Modified, form.Members, form.Short
 	}
 }
 

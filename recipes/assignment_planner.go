@@ -223,7 +223,7 @@ func (p *Planner) plan(ctx context.Context, store Store, seen AssignmentView) er
 	return nil
 }
 
-// balanced is the plan that follows, and whether it gives each member what it has. A hidden member, whose capacity is not known, gets no more.
+// balanced is the plan that follows, and whether it says what the last one says. A hidden member, whose capacity is not known, gets no more.
 func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, same bool) {
 	members := slices.Concat(view.Members, view.hidden)
 	shares := make([]*share, len(members))
@@ -236,9 +236,16 @@ func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, s
 	}
 	balance(view.All(), shares)
 	form.Members, same = map[string][]string{}, true
+	left := view.Total()
 	for i, of := range shares {
 		same = same && slices.Equal(of.items, members[i].Items)
 		form.Members[of.name] = of.items
+		left -= len(of.items)
 	}
-	return form, same
+	if left > 0 {
+		if form.Short = view.Short; form.Short.IsZero() {
+			form.Short = wall().UTC().Truncate(time.Second)
+		}
+	}
+	return form, same && form.Short.Equal(view.Short)
 }

@@ -176,6 +176,35 @@ func TestAPlanIsMadeThoughTheMembersDoNotSettle(t *testing.T) {
 	})
 }
 
+// Plans that follow one another say since when items were left over, also where nothing else of the plan is new.
+func TestPlansSaySinceWhenItemsAreLeftOver(t *testing.T) {
+	t.Parallel()
+	inCrew(t, 4, func(c crew) {
+		expectShort := func(what string, want time.Duration) {
+			c.Helper()
+			view, err := shards.Get(c.living, c.Reader)
+			c.must(err)
+			if short := view.Short; short.IsZero() != (want < 0) || want >= 0 && time.Since(short).Round(5*time.Second) != want {
+				t.Errorf("%s: short since %v, at %v", what, short, time.Now())
+			}
+		}
+		c.enters("a", 2)
+		b := c.enters("b", 2)
+		c.expectShares(5*time.Second, "a:0 2, b:1 3")
+		expectShort("when each has a member", -1)
+		b.dies()
+		c.expectShares(5*time.Second, "a:0 2, none:1 3")
+		expectShort("when no member has room for those of one that died", 0)
+		time.Sleep(time.Minute)
+		d := c.enters("d", 1)
+		c.expectShares(5*time.Second, "a:0 2, d:1, none:3")
+		expectShort("when one is left over", 65*time.Second)
+		c.must(d.Update(c.living, recipes.WithCapacity(nil, 2)))
+		c.expectShares(5*time.Second, "a:0 2, d:1 3")
+		expectShort("when each has a member again", -1)
+	})
+}
+
 func TestItemsLeaveAMemberThatIsDrained(t *testing.T) {
 	t.Parallel()
 	inCrew(t, 4, func(c crew) {

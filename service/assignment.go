@@ -162,7 +162,7 @@ func (s *assignmentService) addHolders(ctx context.Context, set name, shown *ass
 
 func setOnWire(set name, view recipes.AssignmentView) *assignmentv1.View {
 	shown := &assignmentv1.View{Set: set.text, Epoch: view.Epoch, MembersOmitted: int32(view.Omitted)}
-	shown.Age = planAge(view)
+	shown.Age, shown.ShortFor = planAge(view), shortFor(view)
 	of := map[string]string{}
 	for _, member := range view.Members {
 		shown.Members = append(shown.Members, &assignmentv1.Member{
@@ -187,6 +187,14 @@ func planAge(view recipes.AssignmentView) *durationpb.Duration {
 	return durationpb.New(max(0, time.Since(view.Planned)))
 }
 
+// shortFor is for how long plans have left items over; nil if the last one has left none.
+func shortFor(view recipes.AssignmentView) *durationpb.Duration {
+	if view.Short.IsZero() {
+		return nil
+	}
+	return durationpb.New(max(0, time.Since(view.Short)))
+}
+
 func (s *assignmentService) List(
 	ctx context.Context, request *assignmentv1.ListRequest,
 ) (response *assignmentv1.ListResponse, err error) {
@@ -204,7 +212,7 @@ func (s *assignmentService) List(
 			}
 			return &assignmentv1.Set{
 				Set: found.text, Items: int32(view.Total()), Members: int32(len(view.Members)), Unassigned: int32(view.Unassigned),
-				Age: planAge(view),
+				Age: planAge(view), ShortFor: shortFor(view),
 			}, nil
 		})
 	return response, err

@@ -57,7 +57,11 @@ func showShares(to io.Writer, view *assignmentv1.View) error {
 			left = append(left, show.Printable(item.GetItem()))
 		}
 	}
-	_, err = fmt.Fprintf(to, "without a member: %s\nimbalance: %s\n", cmp.Or(strings.Join(left, " "), "-"), imbalance(view.GetMembers()))
+	without := cmp.Or(strings.Join(left, " "), "-")
+	if view.GetShortFor() != nil {
+		without += ", for " + show.Age(view.GetShortFor())
+	}
+	_, err = fmt.Fprintf(to, "without a member: %s\nimbalance: %s\n", without, imbalance(view.GetMembers()))
 	return err
 }
 

@@ -77,6 +77,7 @@ export const sets = {
     { ...count("items", "items"), text: (row) => row.items ?? "not readable" },
     count("members", "members"),
     count("unassigned", "unassigned"),
+    { title: "for", className: "number", text: (row) => (row.shortFor ? time(seconds(row.shortFor)) : "–"), sort: (row) => seconds(row.shortFor) },
     { title: "plan's age", className: "number wide", text: (row) => (row.age ? time(seconds(row.age)) : "–"), sort: (row) => seconds(row.age) },
   ],
   get: async (row) => { // the row is one opening of the details, for as long as which it remembers
@@ -86,7 +87,7 @@ export const sets = {
   },
   facts: (got) => [
     ["plan", got.age ? `written ${time(seconds(got.age))} ago` : "none yet"], ["shares", shares(got)],
-    ["without a member", some(got, "no member", "unplanned")], ["plan and holder differ", some(got, "differs", "unplanned")],
+    ["without a member", some(got, "no member", "unplanned") + (got.shortFor ? `, for ${time(seconds(got.shortFor))}` : "")], ["plan and holder differ", some(got, "differs", "unplanned")],
     ["planned, not taken", some(got, "not taken")],
   ],
   parts: (got) => [{

@@ -733,8 +733,11 @@ type View struct {
 	Items []*Item `protobuf:"bytes,5,rep,name=items,proto3" json:"items,omitempty"`
 	// How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB.
 	MembersOmitted int32 `protobuf:"varint,6,opt,name=members_omitted,json=membersOmitted,proto3" json:"members_omitted,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// For how long there have been items without a member, as the plans say: since the first plan in a row that has left items over. Unset while
+	// the newest plan gives each item to a member. By the clocks of the sidecar that made that plan, and of this one.
+	ShortFor      *durationpb.Duration `protobuf:"bytes,7,opt,name=short_for,json=shortFor,proto3" json:"short_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *View) Reset() {
@@ -807,6 +810,13 @@ func (x *View) GetMembersOmitted() int32 {
 		return x.MembersOmitted
 	}
 	return 0
+}
+
+func (x *View) GetShortFor() *durationpb.Duration {
+	if x != nil {
+		return x.ShortFor
+	}
+	return nil
 }
 
 // Member is one member of a set.
@@ -1177,7 +1187,9 @@ type Set struct {
 	// How many items the plan gives to no member that is there.
 	Unassigned int32 `protobuf:"varint,4,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
 	// How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first.
-	Age           *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
+	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
+	// For how long there have been items without a member, as in View.
+	ShortFor      *durationpb.Duration `protobuf:"bytes,6,opt,name=short_for,json=shortFor,proto3" json:"short_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1243,6 +1255,13 @@ func (x *Set) GetUnassigned() int32 {
 func (x *Set) GetAge() *durationpb.Duration {
 	if x != nil {
 		return x.Age
+	}
+	return nil
+}
+
+func (x *Set) GetShortFor() *durationpb.Duration {
+	if x != nil {
+		return x.ShortFor
 	}
 	return nil
 }
@@ -1381,14 +1400,15 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x18\n" +
 	"\aholders\x18\x02 \x01(\bR\aholders\"A\n" +
 	"\vGetResponse\x122\n" +
-	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.assignment.v1.ViewR\x04view\"\xfa\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.assignment.v1.ViewR\x04view\"\xb2\x02\n" +
 	"\x04View\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x18\n" +
 	"\x05epoch\x18\x02 \x01(\x03B\x020\x01R\x05epoch\x12+\n" +
 	"\x03age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12:\n" +
 	"\amembers\x18\x04 \x03(\v2 .sidekeeper.assignment.v1.MemberR\amembers\x124\n" +
 	"\x05items\x18\x05 \x03(\v2\x1e.sidekeeper.assignment.v1.ItemR\x05items\x12'\n" +
-	"\x0fmembers_omitted\x18\x06 \x01(\x05R\x0emembersOmitted\"\xba\x02\n" +
+	"\x0fmembers_omitted\x18\x06 \x01(\x05R\x0emembersOmitted\x126\n" +
+	"\tshort_for\x18\a \x01(\v2\x19.google.protobuf.DurationR\bshortFor\"\xba\x02\n" +
 	"\x06Member\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
 	"\bcapacity\x18\x02 \x01(\x05R\bcapacity\x12\x14\n" +
@@ -1416,7 +1436,7 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"i\n" +
 	"\fListResponse\x121\n" +
 	"\x04sets\x18\x01 \x03(\v2\x1d.sidekeeper.assignment.v1.SetR\x04sets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x94\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcc\x01\n" +
 	"\x03Set\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
 	"\x05items\x18\x02 \x01(\x05R\x05items\x12\x18\n" +
@@ -1424,7 +1444,8 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\n" +
 	"unassigned\x18\x04 \x01(\x05R\n" +
 	"unassigned\x12+\n" +
-	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\"!\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x126\n" +
+	"\tshort_for\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bshortFor\"!\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\"\x10\n" +
 	"\x0eDeleteResponse2\xbd\x04\n" +
@@ -1490,29 +1511,31 @@ var file_sidekeeper_assignment_v1_assignment_proto_depIdxs = []int32{
 	21, // 9: sidekeeper.assignment.v1.View.age:type_name -> google.protobuf.Duration
 	11, // 10: sidekeeper.assignment.v1.View.members:type_name -> sidekeeper.assignment.v1.Member
 	12, // 11: sidekeeper.assignment.v1.View.items:type_name -> sidekeeper.assignment.v1.Item
-	21, // 12: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
-	20, // 13: sidekeeper.assignment.v1.Member.metadata:type_name -> sidekeeper.assignment.v1.Member.MetadataEntry
-	13, // 14: sidekeeper.assignment.v1.Item.holder:type_name -> sidekeeper.assignment.v1.Holder
-	21, // 15: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
-	16, // 16: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
-	21, // 17: sidekeeper.assignment.v1.Set.age:type_name -> google.protobuf.Duration
-	0,  // 18: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
-	2,  // 19: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
-	6,  // 20: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
-	8,  // 21: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
-	14, // 22: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
-	17, // 23: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
-	1,  // 24: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
-	3,  // 25: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
-	7,  // 26: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
-	9,  // 27: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
-	15, // 28: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
-	18, // 29: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
-	24, // [24:30] is the sub-list for method output_type
-	18, // [18:24] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	21, // 12: sidekeeper.assignment.v1.View.short_for:type_name -> google.protobuf.Duration
+	21, // 13: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
+	20, // 14: sidekeeper.assignment.v1.Member.metadata:type_name -> sidekeeper.assignment.v1.Member.MetadataEntry
+	13, // 15: sidekeeper.assignment.v1.Item.holder:type_name -> sidekeeper.assignment.v1.Holder
+	21, // 16: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
+	16, // 17: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
+	21, // 18: sidekeeper.assignment.v1.Set.age:type_name -> google.protobuf.Duration
+	21, // 19: sidekeeper.assignment.v1.Set.short_for:type_name -> google.protobuf.Duration
+	0,  // 20: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
+	2,  // 21: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
+	6,  // 22: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
+	8,  // 23: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
+	14, // 24: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
+	17, // 25: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
+	1,  // 26: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
+	3,  // 27: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
+	7,  // 28: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
+	9,  // 29: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
+	15, // 30: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
+	18, // 31: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_assignment_v1_assignment_proto_init() }

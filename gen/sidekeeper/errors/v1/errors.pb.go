@@ -77,8 +77,8 @@ const (
 	//
 	// What to do: try later or wait longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave. `identity` is
-	// the holder's identity, as its sidecar verified it. Each may be empty.
+	// FAILED_PRECONDITION: wait_timeout was zero, and another caller holds the lock, or the delay of an earlier hold is kept. `holder` is
+	// the owner that a holder gave. `identity` is the holder's identity, as its sidecar verified it. Each may be empty.
 	//
 	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10

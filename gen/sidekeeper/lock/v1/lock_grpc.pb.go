@@ -92,7 +92,7 @@ type LockServiceClient interface {
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them, or a delay is kept.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
@@ -452,7 +452,7 @@ type LockServiceServer interface {
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them, or a delay is kept.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.

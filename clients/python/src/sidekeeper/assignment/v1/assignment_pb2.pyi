@@ -116,20 +116,22 @@ class GetResponse(_message.Message):
     def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
 
 class View(_message.Message):
-    __slots__ = ("set", "epoch", "age", "members", "items", "members_omitted")
+    __slots__ = ("set", "epoch", "age", "members", "items", "members_omitted", "short_for")
     SET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
+    SHORT_FOR_FIELD_NUMBER: _ClassVar[int]
     set: str
     epoch: int
     age: _duration_pb2.Duration
     members: _containers.RepeatedCompositeFieldContainer[Member]
     items: _containers.RepeatedCompositeFieldContainer[Item]
     members_omitted: int
-    def __init__(self, set: _Optional[str] = ..., epoch: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., members_omitted: _Optional[int] = ...) -> None: ...
+    short_for: _duration_pb2.Duration
+    def __init__(self, set: _Optional[str] = ..., epoch: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., members_omitted: _Optional[int] = ..., short_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("member", "capacity", "items", "owner", "identity", "age", "metadata")
@@ -197,18 +199,20 @@ class ListResponse(_message.Message):
     def __init__(self, sets: _Optional[_Iterable[_Union[Set, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Set(_message.Message):
-    __slots__ = ("set", "items", "members", "unassigned", "age")
+    __slots__ = ("set", "items", "members", "unassigned", "age", "short_for")
     SET_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     UNASSIGNED_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
+    SHORT_FOR_FIELD_NUMBER: _ClassVar[int]
     set: str
     items: int
     members: int
     unassigned: int
     age: _duration_pb2.Duration
-    def __init__(self, set: _Optional[str] = ..., items: _Optional[int] = ..., members: _Optional[int] = ..., unassigned: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    short_for: _duration_pb2.Duration
+    def __init__(self, set: _Optional[str] = ..., items: _Optional[int] = ..., members: _Optional[int] = ..., unassigned: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., short_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class DeleteRequest(_message.Message):
     __slots__ = ("set",)

@@ -160,6 +160,11 @@ export interface View {
   items: Item[];
   /** How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB. */
   membersOmitted: number;
+  /**
+   * For how long there have been items without a member, as the plans say: since the first plan in a row that has left items over. Unset while
+   * the newest plan gives each item to a member. By the clocks of the sidecar that made that plan, and of this one.
+   */
+  shortFor: Duration | undefined;
 }
 
 /** Member is one member of a set. */
@@ -240,7 +245,11 @@ export interface Set {
   /** How many items the plan gives to no member that is there. */
   unassigned: number;
   /** How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first. */
-  age: Duration | undefined;
+  age:
+    | Duration
+    | undefined;
+  /** For how long there have been items without a member, as in View. */
+  shortFor: Duration | undefined;
 }
 
 /** DeleteRequest names the set to remove. */
@@ -1160,7 +1169,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseView(): View {
-  return { set: "", epoch: 0n, age: undefined, members: [], items: [], membersOmitted: 0 };
+  return { set: "", epoch: 0n, age: undefined, members: [], items: [], membersOmitted: 0, shortFor: undefined };
 }
 
 export const View: MessageFns<View> = {
@@ -1185,6 +1194,9 @@ export const View: MessageFns<View> = {
     }
     if (message.membersOmitted !== 0) {
       writer.uint32(48).int32(message.membersOmitted);
+    }
+    if (message.shortFor !== undefined) {
+      Duration.encode(message.shortFor, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -1250,6 +1262,14 @@ export const View: MessageFns<View> = {
             message.membersOmitted = reader.int32();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.shortFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1273,6 +1293,9 @@ export const View: MessageFns<View> = {
     message.members = object.members?.map((e) => Member.fromPartial(e)) || [];
     message.items = object.items?.map((e) => Item.fromPartial(e)) || [];
     message.membersOmitted = object.membersOmitted ?? 0;
+    message.shortFor = (object.shortFor !== undefined && object.shortFor !== null)
+      ? Duration.fromPartial(object.shortFor)
+      : undefined;
     return message;
   },
 };
@@ -1806,7 +1829,7 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseSet(): Set {
-  return { set: "", items: 0, members: 0, unassigned: 0, age: undefined };
+  return { set: "", items: 0, members: 0, unassigned: 0, age: undefined, shortFor: undefined };
 }
 
 export const Set: MessageFns<Set> = {
@@ -1825,6 +1848,9 @@ export const Set: MessageFns<Set> = {
     }
     if (message.age !== undefined) {
       Duration.encode(message.age, writer.uint32(42).fork()).join();
+    }
+    if (message.shortFor !== undefined) {
+      Duration.encode(message.shortFor, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -1882,6 +1908,14 @@ export const Set: MessageFns<Set> = {
             message.age = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.shortFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1904,6 +1938,9 @@ export const Set: MessageFns<Set> = {
     message.members = object.members ?? 0;
     message.unassigned = object.unassigned ?? 0;
     message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
+    message.shortFor = (object.shortFor !== undefined && object.shortFor !== null)
+      ? Duration.fromPartial(object.shortFor)
+      : undefined;
     return message;
   },
 };

@@ -83,8 +83,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave. `identity` is
-   * the holder's identity, as its sidecar verified it. Each may be empty.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero, and another caller holds the lock, or the delay of an earlier hold is kept. `holder` is
+   * the owner that a holder gave. `identity` is the holder's identity, as its sidecar verified it. Each may be empty.
    *
    * What to do: try later, or set a longer wait_timeout to wait.
    */

@@ -4162,7 +4162,7 @@ export const LockServiceService = {
    * The stream ends with what the stream of Acquire ends with, for each of the locks:
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them, or a delay is kept.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
@@ -4466,7 +4466,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * The stream ends with what the stream of Acquire ends with, for each of the locks:
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them, or a delay is kept.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
