@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -146,18 +145,10 @@ func (r claimRecord) end() time.Time {
 // encode takes the room at once that an ended claim needs, so that no quota keeps one from ending.
 func (f claimForm) encode() []byte {
 	f.Said, f.Least = f.Said.UTC(), f.Least.UTC()
-	data := encode(f)
-	return append(data, bytes.Repeat([]byte{' '}, max(0, claimRoom+len(f.Lock)+len(f.Place)-len(data)))...)
+	return padded(encode(f), claimRoom+len(f.Lock)+len(f.Place))
 }
 
-// get reads a record with all that was committed before. ErrNoClaim, ErrMalformedRecord.
-func (c Claims) get(ctx context.Context, store Store, id string) (claimRecord, error) {
-	if err := store.CatchUp(ctx); err != nil {
-		return claimRecord{}, unsent(err)
-	}
-	return c.read(ctx, store, c.record(id))
-}
-
+// read reads a record. ErrNoClaim, ErrMalformedRecord.
 func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord, err error) {
 	node, err := tree.Get(ctx, at)
 	if errors.Is(err, ErrNoNode) {
@@ -187,25 +178,23 @@ func isTime(t time.Time) bool {
 	return year >= 1 && year < 9000
 }
 
-// place is the path of a claim's place. ErrNoNode if it is gone, or not there yet.
-func (r claimRecord) place(ctx context.Context, tree Tree) (string, error) {
-	if r.State == claimHeld {
-		return r.Lock + "/" + r.Place, nil
+// place reads a claim's place, and says where it is. ErrNoNode if it is gone, or not there yet.
+func (r claimRecord) place(ctx context.Context, tree Tree) (at string, place Node, err error) {
+	name := r.Place
+	if r.State != claimHeld {
+		names, err := tree.Children(ctx, r.Lock)
+		if err != nil {
+			return "", place, err
+		}
+		found := slices.IndexFunc(names, func(child string) bool { return strings.HasPrefix(child, r.Place) })
+		if found < 0 {
+			return "", place, ErrNoNode
+		}
+		name = names[found]
 	}
-	names, err := tree.Children(ctx, r.Lock)
-	if err != nil {
-		return "", err
-	}
-	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, r.Place) })
-	if at < 0 {
-		return "", ErrNoNode
-	}
-	return r.Lock + "/" + names[at], nil
-}
-
-// now is the time of the ensemble, and the version of the clock's node as it was set.
-func (c Claims) now(ctx context.Context, store Store) (time.Time, int32, error) {
-	return setClock(ctx, store, c.Clock)
+	at = r.Lock + "/" + name
+	place, err = tree.Get(ctx, at)
+	return at, place, err
 }
 
 // A standingClaim is a claim that stands, with its place.
@@ -219,31 +208,29 @@ type standingClaim struct {
 
 // find reads a claim and its place with all that was committed before. ErrNoClaim; ErrClaimEnded, also if its place is gone.
 func (c Claims) find(ctx context.Context, store Store, id string) (found standingClaim, err error) {
-	if found.claimRecord, err = c.get(ctx, store, id); err != nil {
+	if err := store.CatchUp(ctx); err != nil {
+		return found, unsent(err)
+	}
+	if found.claimRecord, err = c.read(ctx, store, c.record(id)); err != nil {
 		return found, err
 	}
 	if found.State == claimEnded {
 		return found, ErrClaimEnded
 	}
-	if found.at, err = found.claimRecord.place(ctx, store); err == nil {
-		found.place, err = store.Get(ctx, found.at)
-	}
+	found.at, found.place, err = found.claimRecord.place(ctx, store)
 	if errors.Is(err, ErrNoNode) {
 		err = ErrClaimEnded
 	}
 	if err == nil {
-		found.now, _, err = c.now(ctx, store)
+		found.now, _, err = setClock(ctx, store, c.Clock)
 	}
 	return found, err
 }
 
 // state is how a claim stands that is held.
 func (s *standingClaim) state() ClaimState {
-	now := s.now
-	if here := wall(); here.After(now) {
-		now = here
-	}
-	of := ClaimState{Lock: s.Lock, Token: s.place.Czxid, Until: s.end(), Reserved: max(0, s.end().Sub(now))}
+	left := s.end().Sub(later(wall(), s.now))
+	of := ClaimState{Lock: s.Lock, Token: s.place.Czxid, Until: s.end(), Reserved: max(0, left)}
 	if isOurs(s.place.Data) && !revocationIn(s.place.Data).Break { // what overwrites it may hide that an operator ends it
 		of.Valid = min(of.Reserved, MaxClaimValidity)
 	}
@@ -288,11 +275,7 @@ func (c Claims) Extend(ctx context.Context, store Store, id string, span time.Du
 // write writes a claim that is held, if its place has the version in which it was seen: then no operator has asked for its end meanwhile.
 func (s *standingClaim) write(ctx context.Context, store Store, about About) error {
 	s.Said = wall().UTC()
-	until := s.Said.Add(s.Span)
-	if until.Before(s.Least) {
-		until = s.Least
-	}
-	reserved := Reserved{Until: until}
+	reserved := Reserved{Until: later(s.Said.Add(s.Span), s.Least)}
 	if about.Reserved != nil {
 		reserved.Reason = about.Reserved.Reason
 	}
@@ -319,7 +302,7 @@ func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState
 		if err != nil {
 			return ClaimState{Lock: found.Lock}, lost.or(err)
 		}
-		err = c.finish(ctx, store, found.claimRecord, found.at, true)
+		err = found.finish(ctx, store, found.at, true)
 		if err == nil {
 			return ClaimState{Lock: found.Lock, Token: found.place.Czxid}, nil
 		}
@@ -352,17 +335,17 @@ func (l *lostReply) or(err error) error {
 	return err
 }
 
-// finish ends a claim and its place in one transaction. The record of one that was held says so.
-func (c Claims) finish(ctx context.Context, store Store, of claimRecord, at string, clean bool) error {
-	change := Delete(of.path, of.version)
-	if of.State == claimHeld {
-		change = Set(of.path, of.ended(clean).encode(), of.version)
-	}
-	_, err := store.Commit(ctx, change, Delete(at, -1))
+// finish ends a claim and its place in one transaction.
+func (r claimRecord) finish(ctx context.Context, store Store, at string, clean bool) error {
+	_, err := store.Commit(ctx, r.final(clean), Delete(at, -1))
 	return err
 }
 
-func (f claimForm) ended(clean bool) claimForm {
-	f.State, f.Clean, f.Said = claimEnded, clean, wall()
-	return f
+// final is what becomes of the record when its claim ends: that of one that was held says so.
+func (r claimRecord) final(clean bool) Change {
+	if r.State != claimHeld {
+		return Delete(r.path, r.version)
+	}
+	r.State, r.Clean, r.Said = claimEnded, clean, wall()
+	return Set(r.path, r.encode(), r.version)
 }

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimR
 		case err == nil:
 			done, err := waits.turn(ctx, lock, found, late)
 			if done != nil || err != nil {
-				return done.orNone(), err
+				return *cmp.Or(done, &ClaimState{}), err
 			}
 			continue
 		default:
@@ -57,14 +58,6 @@ func (c Claims) Claim(ctx context.Context, store Store, lock Lock, wanted ClaimR
 			return ClaimState{}, err
 		}
 	}
-}
-
-// orNone is the state; a zero one of nil.
-func (s *ClaimState) orNone() ClaimState {
-	if s == nil {
-		return ClaimState{}
-	}
-	return *s
 }
 
 // removed ends a claim whose place an operator has removed while it waited.
@@ -187,7 +180,7 @@ func (c *claiming) wait(ctx context.Context, turn Turn, left time.Duration, late
 func (c *claiming) look(ctx context.Context) (turn Turn, left time.Duration, err error) {
 	turn, err = c.place.Look(ctx)
 	if err == nil && turn.Revocation.Break {
-		err = errEnds
+		err = ErrClaimAsked
 	}
 	if err == nil && turn.First {
 		left, err = c.place.OutwaitDelay(ctx, c.store)
@@ -202,7 +195,7 @@ func (c *claiming) grant(ctx context.Context) (*ClaimState, error) {
 		return nil, err
 	}
 	if revocationIn(own.Data).Break {
-		return nil, errEnds
+		return nil, ErrClaimAsked
 	}
 	if c.wanted.May != nil {
 		if err := c.wanted.May(); err != nil {
@@ -230,9 +223,6 @@ func (c *claiming) renew(ctx context.Context) (changed bool, _ error) {
 	return true, c.lost.again(err)
 }
 
-// errEnds means that an operator has asked for the end of the claim.
-var errEnds = errors.New("an operator ends the claim")
-
 // withdrawalTime is for how long it is tried to withdraw a claim. What stands then goes by itself.
 const withdrawalTime = 5 * time.Second
 
@@ -244,11 +234,11 @@ func (c *claiming) withdraw(ctx context.Context, why error) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), withdrawalTime)
 	defer stop()
 	for {
-		err := c.finish(ctx, c.store, c.record, c.place.path, false) // not if another call has written the record, and waits, too
+		err := c.record.finish(ctx, c.store, c.place.path, false) // not if another call has written the record, and waits, too
 		if errors.Is(err, ErrOutcomeUnknown) && c.store.CatchUp(ctx) == nil {
 			continue
 		}
-		if errors.Is(why, errEnds) {
+		if errors.Is(why, ErrClaimAsked) {
 			return ErrGone
 		}
 		return why

@@ -98,22 +98,24 @@ func earlier(a, b time.Time) time.Time {
 // written by a clock that was ahead.
 func (c Claims) look(ctx context.Context, store Store, at string) (of claimRecord, due bool, err error) {
 	of, err = c.read(ctx, store, at)
-	if err != nil || wall().After(of.end().Add(c.Tolerance)) || of.State == claimEnded {
-		return of, err == nil && wall().After(of.end().Add(c.Tolerance)), err
+	if err != nil || c.isOver(of, wall()) || of.State == claimEnded {
+		return of, err == nil && c.isOver(of, wall()), err
 	}
-	place, err := of.place(ctx, store)
-	if err == nil {
-		_, err = store.Get(ctx, place)
-	}
+	_, _, err = of.place(ctx, store)
 	if errors.Is(err, ErrNoNode) {
 		return of, true, nil
 	}
-	return of, of.isAhead(wall(), c.Tolerance), err
+	return of, c.isAhead(of, wall()), err
+}
+
+// isOver says whether the time of a claim is over.
+func (c Claims) isOver(of claimRecord, now time.Time) bool {
+	return now.After(of.end().Add(c.Tolerance))
 }
 
 // isAhead says whether a record was written later than it is now.
-func (r claimRecord) isAhead(now time.Time, tolerance time.Duration) bool {
-	return r.begins().After(now.Add(tolerance))
+func (c Claims) isAhead(of claimRecord, now time.Time) bool {
+	return of.begins().After(now.Add(c.Tolerance))
 }
 
 // endAll ends claims for which it is time by this machine's clock, if it is by the ensemble's, too.
@@ -121,7 +123,7 @@ func (c Claims) endAll(ctx context.Context, store Store, due []claimRecord) (fai
 	if len(due) == 0 {
 		return nil
 	}
-	now, _, err := c.now(ctx, store)
+	now, _, err := setClock(ctx, store, c.Clock)
 	if err != nil {
 		return err
 	}
@@ -142,12 +144,9 @@ func (c Claims) endAll(ctx context.Context, store Store, due []claimRecord) (fai
 func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.Time) error {
 	at, place, err := "", Node{}, ErrNoNode
 	if of.State != claimEnded {
-		at, err = of.place(ctx, store)
+		at, place, err = of.place(ctx, store)
 	}
-	if err == nil {
-		place, err = store.Get(ctx, at)
-	}
-	over := now.After(of.end().Add(c.Tolerance)) && wall().After(of.end().Add(c.Tolerance))
+	over := c.isOver(of, now) && c.isOver(of, wall())
 	switch {
 	case errors.Is(err, ErrNoNode) && (over || of.State != claimEnded):
 		return c.endPlaceless(ctx, store, of)
@@ -156,12 +155,12 @@ func (c Claims) tend(ctx context.Context, store Store, of claimRecord, now time.
 	case err != nil:
 		return err
 	case over:
-		err = c.finish(ctx, store, of, at, false)
+		err = of.finish(ctx, store, at, false)
 		if err == nil && of.State == claimHeld && c.Expired != nil {
 			c.Expired(of.Lock, place.Czxid)
 		}
 		return err
-	case of.isAhead(now, c.Tolerance) && of.isAhead(wall(), c.Tolerance):
+	case c.isAhead(of, now) && c.isAhead(of, wall()):
 		return c.writeAnew(ctx, store, of, at)
 	}
 	return nil
@@ -179,7 +178,7 @@ func (c Claims) writeAnew(ctx context.Context, store Store, of claimRecord, at s
 func (c Claims) endPlaceless(ctx context.Context, store Store, of claimRecord) (err error) {
 	for range maxAttempts { // others set the clock, too
 		var version int32
-		if _, version, err = c.now(ctx, store); err != nil {
+		if _, version, err = setClock(ctx, store, c.Clock); err != nil {
 			return err
 		}
 		if err := store.CatchUp(ctx); err != nil {
@@ -192,11 +191,7 @@ func (c Claims) endPlaceless(ctx context.Context, store Store, of claimRecord) (
 		if found.version != of.version || found.Place != of.Place {
 			return ErrBadVersion
 		}
-		change := Delete(of.path, of.version)
-		if of.State == claimHeld { // it was broken
-			change = Set(of.path, of.ended(false).encode(), of.version)
-		}
-		if _, err = store.Commit(ctx, Set(c.Clock, []byte{}, version), change); err == nil || again(err) != nil {
+		if _, err = store.Commit(ctx, Set(c.Clock, []byte{}, version), of.final(false)); err == nil || again(err) != nil {
 			return err
 		}
 	}

@@ -91,19 +91,23 @@ type recordForm struct {
 func (f recordForm) encode() []byte {
 	full := f
 	full.Outcome, full.Note, full.Finished = Succeeded, strings.Repeat(`"`, MaxNote), time.Unix(0, 0).UTC()
-	data := f.marshal()
-	return append(data, bytes.Repeat([]byte{' '}, len(full.marshal())-len(data))...)
+	return padded(compact(f), len(compact(full)))
 }
 
-// marshal encodes no byte of a note with more than two.
-func (f recordForm) marshal() []byte {
+// compact encodes no byte of a text without control characters with more than two.
+func compact(form any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(f); err != nil {
+	if err := encoder.Encode(form); err != nil {
 		panic(err) // texts, numbers and times only
 	}
 	return bytes.TrimSpace(text.Bytes())
+}
+
+// padded is data with blanks behind them, up to a size.
+func padded(data []byte, size int) []byte {
+	return append(data, bytes.Repeat([]byte{' '}, max(0, size-len(data)))...)
 }
 
 // A Record is what is known of a key.
@@ -218,7 +222,7 @@ func (o Once) isOver(ctx context.Context, store Store, of Record) (bool, error) 
 	if !of.seemsOver() {
 		return false, nil
 	}
-	now, err := o.now(ctx, store)
+	now, _, err := setClock(ctx, store, o.Clock)
 	return err == nil && of.isOverAt(now), err
 }
 
@@ -231,17 +235,7 @@ func (r Record) seemsOver() bool {
 func (r Record) isOverAt(now time.Time) bool { return now.After(r.ends()) }
 
 func (r Record) ends() time.Time {
-	begins := r.At
-	if r.Finished.After(begins) {
-		begins = r.Finished
-	}
-	return begins.Add(r.Keep + recordTolerance)
-}
-
-// now is the time of the ensemble, later than all that was read before.
-func (o Once) now(ctx context.Context, store Store) (time.Time, error) {
-	at, _, err := setClock(ctx, store, o.Clock)
-	return at, err
+	return later(r.At, r.Finished).Add(r.Keep + recordTolerance)
 }
 
 // A Work is what a caller wants to begin.

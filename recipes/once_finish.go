@@ -157,7 +157,7 @@ func (o Once) sweep(ctx context.Context, store Store, hold *Hold, about About, l
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
-	now, err := o.now(ctx, store)
+	now, _, err := setClock(ctx, store, o.Clock)
 	for i := range old[:min(len(old), looks/4)] { // others may hold some of the locks
 		of := &old[i]
 		if err != nil || removed == sweepRemovals {

@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -161,24 +160,12 @@ func (s *ScheduleState) OverdueFrom() time.Time {
 
 // encode takes the room that Finish needs at once, so that no quota can refuse it later.
 func (f *scheduleForm) encode() []byte {
-	data := compact(f)
-	if f.Running != nil {
-		full := *f
-		full.end(*f.Running, Succeeded, strings.Repeat(`"`, MaxNote), f.Running.Begun.Add(time.Nanosecond))
-		data = append(data, bytes.Repeat([]byte{' '}, max(0, len(compact(full))-len(data)))...)
+	if f.Running == nil {
+		return compact(f)
 	}
-	return data
-}
-
-// compact encodes no byte of a text without control characters with more than two.
-func compact(form any) []byte {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(form); err != nil {
-		panic(err) // texts, numbers and times only
-	}
-	return bytes.TrimSpace(text.Bytes())
+	full := *f
+	full.end(*f.Running, Succeeded, strings.Repeat(`"`, MaxNote), f.Running.Begun.Add(time.Nanosecond))
+	return padded(compact(f), len(compact(full)))
 }
 
 // isOurs says whether a schedule is in our form. Any program may have written it.
@@ -251,7 +238,7 @@ func (s Schedule) readAt(ctx context.Context, tree Tree) (of ScheduleState, err 
 
 // now is the ensemble's time, later than all that was read before.
 func (s Schedule) now(ctx context.Context, store Store) (time.Time, error) {
-	at, err := Once{Clock: s.Clock}.now(ctx, store)
+	at, _, err := setClock(ctx, store, s.Clock)
 	if err == nil && s.Showed != nil {
 		s.Showed(at)
 	}

@@ -187,7 +187,7 @@ func (s Schedule) Finish(ctx context.Context, store Store, token int64, outcome 
 				return ErrSuperseded
 			}
 		}
-		now, err := Once{Clock: s.Clock}.now(ctx, store)
+		now, _, err := setClock(ctx, store, s.Clock)
 		if err != nil {
 			return err
 		}

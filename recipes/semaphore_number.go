@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -59,8 +58,7 @@ type numberForm struct {
 // encode takes the room at once that later states need, so that no quota keeps a number from being freed.
 func (f numberForm) encode() []byte {
 	f.Said = wall().UTC()
-	data := encode(f)
-	return append(data, bytes.Repeat([]byte{' '}, max(0, numberRoom-len(data)))...)
+	return padded(encode(f), numberRoom)
 }
 
 // isOurs says whether a record is in our form. Any program may have written it.
