@@ -7,16 +7,12 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
-
-// An assigning does something about sets of items.
-type assigning func(ctx context.Context, sets assignmentv1.AssignmentServiceClient, args []string, to io.Writer) error
 
 func newAssignCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
@@ -34,17 +30,10 @@ func newAssignCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-func assignCommand(reach *reach, use, short string, fit cobra.PositionalArgs, do assigning) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: explained(fit), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.stubs(func(connection grpc.ClientConnInterface) error {
-				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)
-				defer cancel()
-				return do(ctx, assignmentv1.NewAssignmentServiceClient(connection), args, command.OutOrStdout())
-			})
-		},
-	}
+func assignCommand(
+	reach *reach, use, short string, fit cobra.PositionalArgs, do stubCall[assignmentv1.AssignmentServiceClient],
+) *cobra.Command {
+	return stubCommand(reach, &reach.address, assignmentv1.NewAssignmentServiceClient, use, short, fit, timed(reach, do))
 }
 
 func newAssignDefineCommand(reach *reach) *cobra.Command {

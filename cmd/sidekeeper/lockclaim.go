@@ -287,9 +287,8 @@ func (c *lockClaim) withdraw(ctx context.Context, locks lockv1.LockServiceClient
 func newLockExtendCommand(reach *reach) *cobra.Command {
 	var of claimID
 	var reserve time.Duration
-	command := &cobra.Command{
-		Use: "extend --claim ID --for DURATION", Short: "Have a claim end later", Args: explained(cobra.NoArgs),
-		RunE: func(command *cobra.Command, _ []string) error {
+	command := claimCommand(reach, "extend --claim ID --for DURATION", "Have a claim end later",
+		func(ctx context.Context, locks lockv1.LockServiceClient, _ []string, to io.Writer) error {
 			id, err := of.known()
 			if err == nil && reserve == 0 {
 				err = exit.UsageError(errors.New("--for is required: how long the claim stands from now on, such as 2h"))
@@ -297,15 +296,12 @@ func newLockExtendCommand(reach *reach) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return reach.aboutClaim(command, func(ctx context.Context, locks lockv1.LockServiceClient) error {
-				extended, err := locks.Extend(ctx, &lockv1.ExtendRequest{ClaimId: id, ReserveFor: durationpb.New(reserve)})
-				if err != nil {
-					return err
-				}
-				return reach.say(command.OutOrStdout(), extended, "claimed until %s\n", extended.GetUntil().AsTime().Format(time.RFC3339))
-			})
-		},
-	}
+			extended, err := locks.Extend(ctx, &lockv1.ExtendRequest{ClaimId: id, ReserveFor: durationpb.New(reserve)})
+			if err != nil {
+				return err
+			}
+			return reach.say(to, extended, "claimed until %s\n", extended.GetUntil().AsTime().Format(time.RFC3339))
+		})
 	command.Flags().Var(span(&reserve, shortestClaim, longestClaim), "for", "time for which the claim stands from now on: 1m to 720h; required")
 	of.register(command)
 	return command
@@ -313,35 +309,27 @@ func newLockExtendCommand(reach *reach) *cobra.Command {
 
 func newLockReleaseCommand(reach *reach) *cobra.Command {
 	var of claimID
-	command := &cobra.Command{
-		Use: "release --claim ID", Short: "End a claim", Args: explained(cobra.NoArgs),
-		RunE: func(command *cobra.Command, _ []string) error {
+	command := claimCommand(reach, "release --claim ID", "End a claim",
+		func(ctx context.Context, locks lockv1.LockServiceClient, _ []string, to io.Writer) error {
 			id, err := of.known()
 			if err != nil {
 				return err
 			}
-			return reach.aboutClaim(command, func(ctx context.Context, locks lockv1.LockServiceClient) error {
-				_, err := locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
-				said := sidekeeper.FromStatus(err)
-				if of.file != "" && (err == nil || errors.Is(said, sidekeeper.ErrClaimEnded) || errors.Is(said, sidekeeper.ErrClaimNotFound)) {
-					err = cmp.Or(err, os.Remove(of.file))
-				}
-				if err != nil {
-					return err
-				}
-				return reach.say(command.OutOrStdout(), &lockv1.ReleaseResponse{}, "released\n")
-			})
-		},
-	}
+			_, err = locks.Release(ctx, &lockv1.ReleaseRequest{ClaimId: id})
+			said := sidekeeper.FromStatus(err)
+			if of.file != "" && (err == nil || errors.Is(said, sidekeeper.ErrClaimEnded) || errors.Is(said, sidekeeper.ErrClaimNotFound)) {
+				err = cmp.Or(err, os.Remove(of.file))
+			}
+			if err != nil {
+				return err
+			}
+			return reach.say(to, &lockv1.ReleaseResponse{}, "released\n")
+		})
 	of.register(command)
 	return command
 }
 
-// aboutClaim makes one call about a claim that was made before.
-func (r *reach) aboutClaim(command *cobra.Command, do func(context.Context, lockv1.LockServiceClient) error) error {
-	return r.stubsAt(r.address, func(connection grpc.ClientConnInterface) error {
-		ctx, cancel := context.WithTimeout(command.Context(), r.timeout)
-		defer cancel()
-		return do(ctx, lockv1.NewLockServiceClient(connection))
-	})
+// claimCommand is a command about a claim that was made before.
+func claimCommand(reach *reach, use, short string, do stubCall[lockv1.LockServiceClient]) *cobra.Command {
+	return stubCommand(reach, &reach.address, lockv1.NewLockServiceClient, use, short, cobra.NoArgs, timed(reach, do))
 }

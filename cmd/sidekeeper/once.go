@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
@@ -21,59 +20,41 @@ func newOnceCommand(reach *reach) *cobra.Command {
 	}
 	command.AddCommand(
 		onceCommand(reach, &reach.address, "ls NAME", "List the keys of work that is done once", 1, reach.onceList),
-		onceCommand(reach, &reach.address, "show NAME KEY", "Show how the work of a key stands", 2, reach.onceShow),
+		onceCommand(reach, &reach.address, "show NAME KEY", "Show how the work of a key stands", 2, timed(reach, reach.onceShow)),
 		newOnceForgetCommand(reach),
 	)
 	return command
 }
 
-// A knowing does something about work that is done once.
-type knowing func(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error
-
-func onceCommand(reach *reach, address *string, use, short string, args int, do knowing) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: explained(cobra.ExactArgs(args)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
-				return do(command.Context(), oncev1.NewOnceServiceClient(connection), args, command.OutOrStdout())
-			})
-		},
-	}
+func onceCommand(reach *reach, address *string, use, short string, args int, do stubCall[oncev1.OnceServiceClient]) *cobra.Command {
+	return stubCommand(reach, address, oncev1.NewOnceServiceClient, use, short, cobra.ExactArgs(args), do)
 }
 
+// onceList takes no longer than --timeout for a page, however many there are.
 func (r *reach) onceList(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error {
-	all := &oncev1.ListResponse{}
-	for token := ""; ; {
-		page, err := r.oncePage(ctx, work, args[0], token)
-		if err != nil {
-			return err
-		}
-		all.Records = append(all.Records, page.GetRecords()...)
-		if token = page.GetNextPageToken(); token == "" {
-			return r.showRecords(to, all)
-		}
+	all, err := allPages(func(token string) ([]*oncev1.Record, string, error) {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		page, err := work.List(ctx, &oncev1.ListRequest{Name: args[0], PageSize: 1000, PageToken: token})
+		return page.GetRecords(), page.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
 	}
-}
-
-// oncePage takes no longer than --timeout, however many pages there are.
-func (r *reach) oncePage(ctx context.Context, work oncev1.OnceServiceClient, name, token string) (*oncev1.ListResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	return work.List(ctx, &oncev1.ListRequest{Name: name, PageSize: 1000, PageToken: token})
+	return r.showRecords(to, all)
 }
 
 func (r *reach) onceShow(ctx context.Context, work oncev1.OnceServiceClient, args []string, to io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	got, err := work.Get(ctx, &oncev1.GetRequest{Name: args[0], Key: args[1]})
 	if err != nil {
 		return err
 	}
-	return r.showRecords(to, &oncev1.ListResponse{Records: []*oncev1.Record{got.GetRecord()}})
+	return r.showRecords(to, []*oncev1.Record{got.GetRecord()})
 }
 
-func (r *reach) showRecords(to io.Writer, all *oncev1.ListResponse) error {
-	return tabulate(r, to, all, "KEY STATE ATTEMPT OWNER IDENTITY SINCE KEEP NOTE", all.GetRecords(), func(of *oncev1.Record) []string {
+func (r *reach) showRecords(to io.Writer, records []*oncev1.Record) error {
+	all := &oncev1.ListResponse{Records: records}
+	return tabulate(r, to, all, "KEY STATE ATTEMPT OWNER IDENTITY SINCE KEEP NOTE", records, func(of *oncev1.Record) []string {
 		return []string{
 			show.Printable(of.GetKey()), show.Enum(of.GetState()), strconv.Itoa(int(of.GetAttempt())), show.Owner(of.GetOwner()),
 			show.Printable(of.GetIdentity()), of.GetAt().AsTime().Format(time.RFC3339), of.GetKeep().AsDuration().String(),

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -27,23 +26,6 @@ func newQueueCommand(reach *reach) *cobra.Command {
 
 func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
 	return r.stubs(func(connection grpc.ClientConnInterface) error { return do(queuev1.NewQueueServiceClient(connection)) })
-}
-
-// stubs does something for which the client has no calls of its own.
-func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error { return r.stubsAt(r.address, do) }
-
-func (r *reach) stubsAt(address string, do func(grpc.ClientConnInterface) error) error {
-	client, err := r.dial(address) // which refuses addresses that need TLS
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	connection, err := r.connect(address)
-	if err != nil {
-		return exit.UsageError(err)
-	}
-	defer connection.Close()
-	return sidekeeper.FromStatus(do(connection))
 }
 
 // An itemPut is an item and where in its queue it is put.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
@@ -104,6 +105,48 @@ func asking[T any](
 			}
 			return tell(command.OutOrStdout(), answer)
 		})
+	}
+}
+
+// stubs does something for which the client has no calls of its own.
+func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error { return r.stubsAt(r.address, do) }
+
+func (r *reach) stubsAt(address string, do func(grpc.ClientConnInterface) error) error {
+	client, err := r.dial(address) // which refuses addresses that need TLS
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	connection, err := r.connect(address)
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	defer connection.Close()
+	return sidekeeper.FromStatus(do(connection))
+}
+
+// A stubCall is what a command does with the stub of a service.
+type stubCall[S any] func(ctx context.Context, stub S, args []string, to io.Writer) error
+
+func stubCommand[S any](
+	r *reach, address *string, stub func(grpc.ClientConnInterface) S, use, short string, fit cobra.PositionalArgs, do stubCall[S],
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: explained(fit), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			return r.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
+				return do(command.Context(), stub(connection), args, command.OutOrStdout())
+			})
+		},
+	}
+}
+
+// timed ends a call after --timeout.
+func timed[S any](r *reach, do stubCall[S]) stubCall[S] {
+	return func(ctx context.Context, stub S, args []string, to io.Writer) error {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		return do(ctx, stub, args, to)
 	}
 }
 

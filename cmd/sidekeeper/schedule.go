@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -19,20 +18,14 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
-// A scheduling does something about schedules.
-type scheduling func(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error
-
 func newScheduleCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "schedule", Short: "Show, put, pause and run schedules", Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
-	pause := func(paused bool) scheduling {
+	pause := func(paused bool) stubCall[schedulev1.ScheduleServiceClient] {
 		return func(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
 			got, err := schedules.Put(ctx, &schedulev1.PutRequest{Name: args[0], Paused: new(paused)})
-			if err != nil {
-				return err
-			}
-			return reach.showSchedules(to, &schedulev1.ListResponse{Schedules: []*schedulev1.Schedule{got.GetSchedule()}})
+			return reach.showSchedule(to, got.GetSchedule(), err)
 		}
 	}
 	address, operators := &reach.address, &reach.operatorAddress
@@ -52,48 +45,43 @@ func newScheduleCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-func scheduleCommand(reach *reach, address *string, use, short string, fit cobra.PositionalArgs, do scheduling) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: explained(fit), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
-				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)
-				defer cancel()
-				return do(ctx, schedulev1.NewScheduleServiceClient(connection), args, command.OutOrStdout())
-			})
-		},
-	}
+func scheduleCommand(
+	reach *reach, address *string, use, short string, fit cobra.PositionalArgs, do stubCall[schedulev1.ScheduleServiceClient],
+) *cobra.Command {
+	return stubCommand(reach, address, schedulev1.NewScheduleServiceClient, use, short, fit, timed(reach, do))
 }
 
 func (r *reach) scheduleList(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
-	request, all := &schedulev1.ListRequest{}, &schedulev1.ListResponse{}
+	request := &schedulev1.ListRequest{}
 	if len(args) > 0 {
 		request.Prefix = args[0]
 	}
-	for {
-		page, err := schedules.List(ctx, request)
-		if err != nil {
-			return err
-		}
-		all.Schedules = append(all.Schedules, page.GetSchedules()...)
-		token := page.GetNextPageToken()
-		if token == "" {
-			return r.showSchedules(to, all)
-		}
+	all, err := allPages(func(token string) ([]*schedulev1.Schedule, string, error) {
 		request.PageToken = token
+		page, err := schedules.List(ctx, request)
+		return page.GetSchedules(), page.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
 	}
+	return r.showSchedules(to, all)
 }
 
 func (r *reach) scheduleShow(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
 	got, err := schedules.Get(ctx, &schedulev1.GetRequest{Name: args[0]})
+	return r.showSchedule(to, got.GetSchedule(), err)
+}
+
+func (r *reach) showSchedule(to io.Writer, of *schedulev1.Schedule, err error) error {
 	if err != nil {
 		return err
 	}
-	return r.showSchedules(to, &schedulev1.ListResponse{Schedules: []*schedulev1.Schedule{got.GetSchedule()}})
+	return r.showSchedules(to, []*schedulev1.Schedule{of})
 }
 
-func (r *reach) showSchedules(to io.Writer, all *schedulev1.ListResponse) error {
-	return tabulate(r, to, all, "NAME CRON ZONE NEXT STATE LAST", all.GetSchedules(), func(of *schedulev1.Schedule) []string {
+func (r *reach) showSchedules(to io.Writer, schedules []*schedulev1.Schedule) error {
+	all := &schedulev1.ListResponse{Schedules: schedules}
+	return tabulate(r, to, all, "NAME CRON ZONE NEXT STATE LAST", schedules, func(of *schedulev1.Schedule) []string {
 		return []string{
 			of.GetName(), show.Printable(of.GetCron()), show.Printable(of.GetTimeZone()), momentOf(of.GetNext()), stateOfSchedule(of),
 			stateOfOutcome(of.GetLast()),
@@ -167,10 +155,7 @@ func newSchedulePutCommand(reach *reach) *cobra.Command {
 			request.StartWithin = durationpb.New(within)
 		}
 		got, err := schedules.Put(ctx, request)
-		if err != nil {
-			return err
-		}
-		return reach.showSchedules(to, &schedulev1.ListResponse{Schedules: []*schedulev1.Schedule{got.GetSchedule()}})
+		return reach.showSchedule(to, got.GetSchedule(), err)
 	}
 	command = scheduleCommand(reach, &reach.address, "put NAME CRON", "Make or change a schedule", cobra.ExactArgs(2), put)
 	flags := command.Flags()
@@ -216,10 +201,7 @@ func newScheduleRunCommand(reach *reach) *cobra.Command {
 
 func (r *reach) scheduleReset(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
 	got, err := schedules.Reset(ctx, &schedulev1.ResetRequest{Name: args[0]})
-	if err != nil {
-		return err
-	}
-	return r.showSchedules(to, &schedulev1.ListResponse{Schedules: []*schedulev1.Schedule{got.GetSchedule()}})
+	return r.showSchedule(to, got.GetSchedule(), err)
 }
 
 func (r *reach) scheduleRemove(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
