@@ -29,7 +29,7 @@ func parseShare(request *assignmentv1.JoinRequest) (params joinParams, capacity 
 	if params.member, err = parseSegment("member", request.GetMember()); err != nil {
 		return params, 0, err
 	}
-	if params.heldParams, err = parseHeld(request); err != nil {
+	if params.heldParams, err = parseQueued(request); err != nil {
 		return params, 0, err
 	}
 	capacity = recipes.MaxSetItems
@@ -39,8 +39,8 @@ func parseShare(request *assignmentv1.JoinRequest) (params joinParams, capacity 
 		}
 	}
 	params.conflict = membershipv1.OnConflict_ON_CONFLICT_WAIT
-	if params.wait != nil && *params.wait == 0 {
-		params.conflict, params.wait = membershipv1.OnConflict_ON_CONFLICT_REJECT, nil
+	if params.once {
+		params.conflict = membershipv1.OnConflict_ON_CONFLICT_REJECT
 	}
 	return params, capacity, nil
 }

@@ -47,11 +47,8 @@ func parseCampaign(request *electionv1.CampaignRequest) (params acquireParams, e
 	if err := parseValue(request.GetValue()); err != nil {
 		return params, err
 	}
-	params.heldParams, err = parseHeld(campaign{request})
+	params.heldParams, err = parseQueued(campaign{request})
 	params.about.Value = new(request.GetValue())
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
-	}
 	return params, err
 }
 

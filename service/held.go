@@ -21,6 +21,7 @@ type heldParams struct {
 	leaseID string         // of the lease that it stands on; if empty, it gets one for itself alone
 	about   recipes.About  // what the caller says about itself
 	wait    *time.Duration // for how long it waits for its turn; nil for ever
+	once    bool           // as of parseQueued: it does not wait at all
 }
 
 type heldRequest interface {
@@ -40,6 +41,15 @@ func parseHeld(request heldRequest) (params heldParams, err error) {
 	}
 	if params.leaseID != "" {
 		err = parseID("lease_id", params.leaseID)
+	}
+	return params, err
+}
+
+// parseQueued is parseHeld of a request that stands in a queue. One that waits for no time is granted its turn at once, or refused.
+func parseQueued(request heldRequest) (heldParams, error) {
+	params, err := parseHeld(request)
+	if params.wait != nil && *params.wait == 0 {
+		params.once, params.wait = true, nil
 	}
 	return params, err
 }

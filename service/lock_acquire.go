@@ -20,7 +20,6 @@ type acquireParams struct {
 
 	name name
 	mode recipes.Mode
-	once bool // it does not wait at all
 
 	delay          time.Duration
 	detectDeadlock bool
@@ -34,10 +33,7 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 		return params, err
 	}
 	params.detectDeadlock = request.GetDetectDeadlock()
-	params.heldParams, err = parseHeld(request)
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
-	}
+	params.heldParams, err = parseQueued(request)
 	if err == nil {
 		params.delay, err = parseLockDelay(request, params.mode)
 	}

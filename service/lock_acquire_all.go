@@ -21,7 +21,6 @@ type acquireAllParams struct {
 
 	names []name
 	modes []recipes.Mode
-	once  bool // it does not wait at all
 }
 
 func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams, err error) {
@@ -45,10 +44,7 @@ func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams
 		}
 		params.names, params.modes = append(params.names, wantedName), append(params.modes, mode)
 	}
-	params.heldParams, err = parseHeld(request)
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
-	}
+	params.heldParams, err = parseQueued(request)
 	return params, err
 }
 

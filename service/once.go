@@ -190,28 +190,42 @@ var outcomes = map[oncev1.Outcome]recipes.Outcome{
 	oncev1.Outcome_OUTCOME_SUCCEEDED: recipes.Succeeded, oncev1.Outcome_OUTCOME_FAILED: recipes.Failed,
 }
 
+type finishRequest interface {
+	GetHoldId() string
+	GetOutcome() oncev1.Outcome
+	GetNote() string
+}
+
+// parseFinish checks a request to finish an attempt, and finds that: one at a tick, or one at work that is done once.
+func (s *Services) parseFinish(ctx context.Context, request finishRequest, atTick bool) (of *attempt, wanted *finishing, _ error) {
+	wanted = &finishing{outcome: outcomes[request.GetOutcome()], note: request.GetNote()}
+	if wanted.outcome == "" {
+		return nil, nil, invalid("outcome", request.GetOutcome().String(), "SUCCEEDED or FAILED")
+	}
+	if err := parseText("note", wanted.note, recipes.MaxNote); err != nil {
+		return nil, nil, err
+	}
+	found, ended, err := s.findHold(ctx, kindLock, "hold_id", request.GetHoldId())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case ended != nil:
+		of = ended.once
+	default:
+		of = found.once
+	}
+	if of == nil || (of.schedule != nil) != atTick { // a lock's, or one of the other service
+		return nil, nil, errHoldNotFound
+	}
+	return of, wanted, nil
+}
+
 // Finish ends the hold, as Release does, and has its end record the outcome. An outcome that was not recorded so is recorded under another hold
 // of the lock.
 func (o *onceService) Finish(ctx context.Context, request *oncev1.FinishRequest) (*oncev1.FinishResponse, error) {
-	wanted := &finishing{outcome: outcomes[request.GetOutcome()], note: request.GetNote()}
-	if wanted.outcome == "" {
-		return nil, invalid("outcome", request.GetOutcome().String(), "SUCCEEDED or FAILED")
-	}
-	if err := parseText("note", wanted.note, recipes.MaxNote); err != nil {
-		return nil, err
-	}
-	found, ended, err := o.services.findHold(ctx, kindLock, "hold_id", request.GetHoldId())
+	of, wanted, err := o.services.parseFinish(ctx, request, false)
 	if err != nil {
 		return nil, err
-	}
-	of := (*attempt)(nil)
-	if ended != nil {
-		of = ended.once
-	} else {
-		of = found.once
-	}
-	if of == nil || of.schedule != nil { // a lock's, or a schedule's
-		return nil, errHoldNotFound
 	}
 	select {
 	case <-of.turn:

@@ -60,10 +60,7 @@ func parseBegin(request *oncev1.BeginRequest) (work name, params acquireParams, 
 		of.Most = attempts
 	}
 	if err == nil {
-		params.heldParams, err = parseHeld(request)
-	}
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
+		params.heldParams, err = parseQueued(request)
 	}
 	return work, params, of, err
 }

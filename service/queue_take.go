@@ -19,8 +19,7 @@ type deliveryRequest struct {
 	name  name
 	queue recipes.Queue
 
-	once     bool // it does not wait at all
-	caughtUp bool // the reader has, for that
+	caughtUp bool // the reader has, for one that does not wait at all
 
 	turn recipes.Taker // as it stood last
 	news queueNews[*queuev1.TakeResponse]
@@ -37,7 +36,7 @@ func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeR
 	if err != nil {
 		return nil, err
 	}
-	params, err := parseHeld(request)
+	params, err := parseQueued(request)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +45,7 @@ func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeR
 	if err != nil {
 		return nil, err
 	}
-	d := &deliveryRequest{name: asked, queue: q.queue(asked), once: params.wait != nil && *params.wait == 0}
-	if d.once {
-		params.wait = nil
-	}
+	d := &deliveryRequest{name: asked, queue: q.queue(asked)}
 	d.held = newHeld(q.services, on, heldRecipe[*recipes.Delivery, *queuev1.TakeResponse]{
 		heldParams: params, heldWords: takeWords, resource: of, wait: waits, waitsFor: "wait for an item", again: d.again,
 		steps: d, removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
@@ -92,11 +88,11 @@ func (d *deliveryRequest) ask(ctx context.Context) (shown turn, err error) {
 		return turn{}, errLockBroken
 	case d.turn.Delivered, d.turn.Changed.IsGiven():
 		return shown, nil
-	case d.once && !d.caughtUp: // what the reader shows may be late
+	case d.recipe.once && !d.caughtUp: // what the reader shows may be late
 		err = d.services.ensemble.CatchUp(ctx)
 		d.caughtUp = err == nil
 		return turn{changed: []*recipes.Signal{recipes.Given()}}, err
-	case d.once:
+	case d.recipe.once:
 		if item, err := d.mayGetItem(ctx); err != nil || !item {
 			return turn{}, cmp.Or(err, errQueueEmpty)
 		}

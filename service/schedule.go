@@ -122,10 +122,8 @@ func (s *scheduleService) Put(ctx context.Context, request *schedulev1.PutReques
 	state, err := of.Put(ctx, s.services.ensemble, to)
 	s.count(request.GetName(), state.Noted, nil)
 	s.wrote(ctx, "put", request.GetName(), err)
-	if err != nil {
-		return nil, s.meaning(err, request.GetName())
-	}
-	return &schedulev1.PutResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
+	shown, err := s.shown(of, request.GetName(), state, err)
+	return &schedulev1.PutResponse{Schedule: shown}, err
 }
 
 func (s *scheduleService) wrote(ctx context.Context, what, schedule string, err error, more ...zap.Field) {
@@ -152,10 +150,8 @@ func (s *scheduleService) Get(ctx context.Context, request *schedulev1.GetReques
 		return nil, err
 	}
 	state, err := of.Get(ctx, s.services.ensemble)
-	if err != nil {
-		return nil, s.meaning(err, request.GetName())
-	}
-	return &schedulev1.GetResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
+	shown, err := s.shown(of, request.GetName(), state, err)
+	return &schedulev1.GetResponse{Schedule: shown}, err
 }
 
 func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequest) (response *schedulev1.ListResponse, err error) {
@@ -172,10 +168,8 @@ func (s *scheduleService) List(ctx context.Context, request *schedulev1.ListRequ
 				return nil, nil
 			case errors.Is(err, recipes.ErrMalformedRecord), errors.Is(err, recipes.ErrDenied):
 				return &schedulev1.Schedule{Name: found.text}, nil
-			case err != nil:
-				return nil, err
 			}
-			return s.shown(of, found.text, state), nil
+			return s.shown(of, found.text, state, err)
 		})
 	return response, err
 }
@@ -237,19 +231,16 @@ func (s *scheduleService) Reset(ctx context.Context, request *schedulev1.ResetRe
 	state, err := of.Reset(ctx, s.services.ensemble)
 	s.count(request.GetName(), state.Noted, nil)
 	s.wrote(ctx, "reset", request.GetName(), err)
-	if err != nil {
-		return nil, s.meaning(err, request.GetName())
-	}
-	return &schedulev1.ResetResponse{Schedule: s.shown(of, request.GetName(), state)}, nil
+	shown, err := s.shown(of, request.GetName(), state, err)
+	return &schedulev1.ResetResponse{Schedule: shown}, err
 }
 
 // shown is what a caller is shown of a schedule, and metrics go by.
-func (s *scheduleService) shown(of recipes.Schedule, called string, state recipes.ScheduleState) *schedulev1.Schedule {
-	s.services.schedules.note(called, of, state)
-	return s.onWire(called, state)
-}
-
-func (s *scheduleService) onWire(called string, of recipes.ScheduleState) *schedulev1.Schedule {
+func (s *scheduleService) shown(at recipes.Schedule, called string, of recipes.ScheduleState, err error) (*schedulev1.Schedule, error) {
+	if err != nil {
+		return nil, s.meaning(err, called)
+	}
+	s.services.schedules.note(called, at, of)
 	made := &schedulev1.Schedule{
 		Name: called, Cron: of.Line, TimeZone: of.Zone, Misfire: schedulev1.Misfire_MISFIRE_SKIP, StartWithin: durationpb.New(of.StartWithin),
 		OnLoss: oncev1.Policy_POLICY_RETRY, Paused: of.Paused, NextTooFar: of.IsTooFar(s.services.options.ClockTolerance),
@@ -267,7 +258,7 @@ func (s *scheduleService) onWire(called string, of recipes.ScheduleState) *sched
 	if len(of.Recent) > 0 {
 		made.Last = fireOnWire(of.Recent[len(of.Recent)-1], false)
 	}
-	return made
+	return made, nil
 }
 
 func optionalTime(at time.Time) *timestamppb.Timestamp {
@@ -295,33 +286,17 @@ func fireOnWire(of recipes.Fire, lost bool) *schedulev1.Outcome {
 
 // Finish records the outcome first, and ends the hold then, as Release does. If the latter fails, the place goes with its session.
 func (s *scheduleService) Finish(ctx context.Context, request *schedulev1.FinishRequest) (*schedulev1.FinishResponse, error) {
-	wanted := outcomes[request.GetOutcome()]
-	if wanted == "" {
-		return nil, invalid("outcome", request.GetOutcome().String(), "SUCCEEDED or FAILED")
-	}
-	if err := parseText("note", request.GetNote(), recipes.MaxNote); err != nil {
-		return nil, err
-	}
-	found, ended, err := s.services.findHold(ctx, kindLock, "hold_id", request.GetHoldId())
+	of, wanted, err := s.services.parseFinish(ctx, request, true)
 	if err != nil {
 		return nil, err
 	}
-	var of *attempt
-	if ended != nil {
-		of = ended.once
-	} else {
-		of = found.once
-	}
-	if of == nil || of.schedule == nil { // a lock's, or that of work that is done once
-		return nil, errHoldNotFound
-	}
-	recorded, err := of.schedule.Finish(ctx, s.services.ensemble, of.record.Token, wanted, request.GetNote())
+	recorded, err := of.schedule.Finish(ctx, s.services.ensemble, of.record.Token, wanted.outcome, wanted.note)
 	if recorded != nil {
 		s.count(of.name.text, []recipes.Fire{*recorded}, nil)
 	}
 	if err == nil || errors.Is(err, recipes.ErrDone) || errors.Is(err, recipes.ErrSuperseded) {
 		_, _ = s.services.releaseHold(ctx, kindLock, request.GetHoldId()) // what is recorded counts, whatever the stream ends with
 	}
-	s.wrote(ctx, "finish", of.name.text, err, zap.String("state", string(wanted)), zap.Int64("fencing_token", of.record.Token))
+	s.wrote(ctx, "finish", of.name.text, err, zap.String("state", string(wanted.outcome)), zap.Int64("fencing_token", of.record.Token))
 	return &schedulev1.FinishResponse{}, s.meaning(err, of.name.text)
 }

@@ -47,6 +47,7 @@ type scheduleBook struct {
 }
 
 type bookedSchedule struct {
+	called   string
 	of       recipes.Schedule
 	state    string // as it was read
 	overdue  time.Time
@@ -64,7 +65,7 @@ func (b *scheduleBook) note(called string, of recipes.Schedule, found recipes.Sc
 	case booked == nil && len(b.known) >= recipes.MaxSchedules:
 		return
 	case booked == nil:
-		booked = &bookedSchedule{of: of}
+		booked = &bookedSchedule{called: called, of: of}
 		b.known[called] = booked
 	}
 	booked.read, booked.overdue, booked.state = time.Now(), found.OverdueFrom(), scheduleOnTime
@@ -125,27 +126,17 @@ func (b *scheduleBook) unread(called string) {
 }
 
 // due are some schedules that are to be read again, those first that have waited for longest.
-func (b *scheduleBook) due() []bookedName {
+func (b *scheduleBook) due() (due []*bookedSchedule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	names, now := []string{}, time.Now()
-	for called, booked := range b.known {
+	now := time.Now()
+	for _, booked := range b.known {
 		if !now.Before(booked.next) {
-			names = append(names, called)
+			due = append(due, booked)
 		}
 	}
-	slices.SortFunc(names, func(a, c string) int { return b.known[a].next.Compare(b.known[c].next) })
-	var due []bookedName
-	for _, called := range names[:min(len(names), mostSchedulesRead)] {
-		due = append(due, bookedName{called, b.known[called].of})
-	}
-	return due
-}
-
-// A bookedName is a schedule that is to be read.
-type bookedName struct {
-	called string
-	of     recipes.Schedule
+	slices.SortFunc(due, func(a, c *bookedSchedule) int { return a.next.Compare(c.next) })
+	return due[:min(len(due), mostSchedulesRead)]
 }
 
 // showed notes what the ensemble's clock has shown.

@@ -19,10 +19,7 @@ func parseWorkRequest(request *schedulev1.WorkRequest) (params acquireParams, er
 	if params.name, err = parseName("name", request.GetName()); err != nil {
 		return params, err
 	}
-	params.heldParams, err = parseHeld(request)
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
-	}
+	params.heldParams, err = parseQueued(request)
 	return params, err
 }
 

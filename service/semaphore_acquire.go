@@ -25,7 +25,6 @@ type permitsParams struct {
 
 	name  name
 	count int
-	once  bool // it does not wait at all
 
 	numbered   bool
 	quarantine time.Duration // of the number
@@ -42,10 +41,7 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 	if params.numbered, params.quarantine, err = parseNumbered(request); err != nil {
 		return params, err
 	}
-	params.heldParams, err = parseHeld(request)
-	if params.wait != nil && *params.wait == 0 {
-		params.once, params.wait = true, nil
-	}
+	params.heldParams, err = parseQueued(request)
 	return params, err
 }
 
