@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -188,14 +187,7 @@ func (a *agreementService) vote(request *agreementv1.VoteRequest, on line[*agree
 	return v.held, nil
 }
 
-var voteWords = heldWords[*agreementv1.VoteResponse]{
-	suspended: func(s *holdv1.Suspended) *agreementv1.VoteResponse {
-		return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: s}}
-	},
-	resumed: func(r *holdv1.Resumed) *agreementv1.VoteResponse {
-		return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Resumed{Resumed: r}}
-	},
-}
+var voteWords = wordsOf[*agreementv1.VoteResponse]()
 
 func (v *voteRequest) join(ctx context.Context, about recipes.About) (*recipes.Vote, error) {
 	return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), v.request.GetParticipant(), about)

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 
 	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -87,14 +86,7 @@ var shareWords = joinWords[*assignmentv1.JoinResponse]{
 	joined: func(incarnation int64) *assignmentv1.JoinResponse {
 		return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Joined{Joined: &assignmentv1.Joined{Incarnation: incarnation}}}
 	},
-	heldWords: heldWords[*assignmentv1.JoinResponse]{
-		suspended: func(s *holdv1.Suspended) *assignmentv1.JoinResponse {
-			return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *assignmentv1.JoinResponse {
-			return &assignmentv1.JoinResponse{Event: &assignmentv1.JoinResponse_Resumed{Resumed: r}}
-		},
-	},
+	heldWords: wordsOf[*assignmentv1.JoinResponse](),
 }
 
 // join makes the member, if there is such a set, and room in it.

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -71,14 +70,7 @@ func (b *barrierService) enter(request *barrierv1.EnterRequest, on line[*barrier
 	return e.held, nil
 }
 
-var enterWords = heldWords[*barrierv1.EnterResponse]{
-	suspended: func(s *holdv1.Suspended) *barrierv1.EnterResponse {
-		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Suspended{Suspended: s}}
-	},
-	resumed: func(r *holdv1.Resumed) *barrierv1.EnterResponse {
-		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Resumed{Resumed: r}}
-	},
-}
+var enterWords = wordsOf[*barrierv1.EnterResponse]()
 
 func (e *entranceRequest) join(ctx context.Context, about recipes.About) (*recipes.Entrant, error) {
 	return e.barrier.Join(ctx, e.lease.session, about)

@@ -84,8 +84,8 @@ func (e *electionService) campaign(request *electionv1.CampaignRequest, on line[
 
 // campaignWords are those of a candidate.
 func campaignWords(of name) lockWords[*electionv1.CampaignResponse] {
-	return lockWords[*electionv1.CampaignResponse]{
-		waits: kindElection,
+	words := lockWords[*electionv1.CampaignResponse]{
+		heldWords: campaignEvents, waits: kindElection,
 		queued: func(turn recipes.Turn, _ time.Duration) (proto.Message, func() *electionv1.CampaignResponse) {
 			candidacy := &electionv1.Candidacy{Position: int32(turn.Position), Leader: leaderOnWire(of, turn.Holders)}
 			return candidacy, func() *electionv1.CampaignResponse {
@@ -96,20 +96,15 @@ func campaignWords(of name) lockWords[*electionv1.CampaignResponse] {
 			elected := &electionv1.Elected{HoldId: holdID, Ticket: &holdv1.Ticket{Lock: of.text, FencingToken: token}}
 			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Elected{Elected: elected}}
 		},
-		heldWords: heldWords[*electionv1.CampaignResponse]{
-			suspended: func(s *holdv1.Suspended) *electionv1.CampaignResponse {
-				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Suspended{Suspended: s}}
-			},
-			resumed: func(r *holdv1.Resumed) *electionv1.CampaignResponse {
-				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Resumed{Resumed: r}}
-			},
-			requested: func(asked request) *electionv1.CampaignResponse {
-				event := &electionv1.YieldRequested{To: asked.to, RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_YieldRequested{YieldRequested: event}}
-			},
-		},
 	}
+	words.requested = func(asked request) *electionv1.CampaignResponse {
+		event := &electionv1.YieldRequested{To: asked.to, RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+		return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_YieldRequested{YieldRequested: event}}
+	}
+	return words
 }
+
+var campaignEvents = wordsOf[*electionv1.CampaignResponse]()
 
 // leaderOnWire is the first of those that hold the election's lock; nil if nobody is known to.
 func leaderOnWire(of name, holders []recipes.Contender) *electionv1.Leader {

@@ -3,6 +3,8 @@ package service
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -13,6 +15,36 @@ type heldWords[M any] struct {
 	suspended func(*holdv1.Suspended) M
 	resumed   func(*holdv1.Resumed) M
 	requested func(request) M // tells what is asked of the holder; nil if nothing ever is, not even when the sidecar stops
+}
+
+// wordsOf are the events of a stream that tells each of them in a field of the usual name.
+func wordsOf[M proto.Message]() heldWords[M] {
+	words := heldWords[M]{suspended: eventOf[M, *holdv1.Suspended]("suspended"), resumed: eventOf[M, *holdv1.Resumed]("resumed")}
+	if hasField[M]("revocation_requested") {
+		requested := eventOf[M, *holdv1.RevocationRequested]("revocation_requested")
+		words.requested = func(asked request) M { return requested(asked.onWire()) }
+	}
+	return words
+}
+
+func hasField[M proto.Message](name protoreflect.Name) bool {
+	var none M
+	return none.ProtoReflect().Descriptor().Fields().ByName(name) != nil
+}
+
+// eventOf makes a stream's message of an event that it tells in the field of this name.
+func eventOf[M, E proto.Message](name protoreflect.Name) func(E) M {
+	var none M
+	of := none.ProtoReflect().Type()
+	field := of.Descriptor().Fields().ByName(name)
+	if field == nil {
+		panic(string(of.Descriptor().FullName()) + " has no field " + string(name))
+	}
+	return func(event E) M {
+		message := of.New()
+		message.Set(field, protoreflect.ValueOfMessage(event.ProtoReflect()))
+		return message.Interface().(M)
+	}
 }
 
 func (w heldWords[M]) suspendedFor(remaining time.Duration) M {

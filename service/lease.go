@@ -152,17 +152,8 @@ type leaseWords[M any] struct {
 }
 
 var openWords = leaseWords[*leasev1.OpenResponse]{
-	opened: func(o *leasev1.Opened) *leasev1.OpenResponse {
-		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: o}}
-	},
-	heldWords: heldWords[*leasev1.OpenResponse]{
-		suspended: func(s *holdv1.Suspended) *leasev1.OpenResponse {
-			return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *leasev1.OpenResponse {
-			return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: r}}
-		},
-	},
+	opened:    eventOf[*leasev1.OpenResponse, *leasev1.Opened]("opened"),
+	heldWords: wordsOf[*leasev1.OpenResponse](),
 }
 
 // announce tells that the lease is open, before anything else is told of it.

@@ -9,7 +9,6 @@ import (
 	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -23,17 +22,8 @@ import (
 // What a lease's stream says and is asked, in protobuf, stands here.
 
 var multiplexWords = leaseWords[*leasev1.MultiplexResponse]{
-	opened: func(o *leasev1.Opened) *leasev1.MultiplexResponse {
-		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{Opened: o}}
-	},
-	heldWords: heldWords[*leasev1.MultiplexResponse]{
-		suspended: func(s *holdv1.Suspended) *leasev1.MultiplexResponse {
-			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *leasev1.MultiplexResponse {
-			return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: r}}
-		},
-	},
+	opened:    eventOf[*leasev1.MultiplexResponse, *leasev1.Opened]("opened"),
+	heldWords: wordsOf[*leasev1.MultiplexResponse](),
 }
 
 // A heldCall is what begins what is started, and what stands before a call that does the same.

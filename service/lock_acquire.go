@@ -124,34 +124,29 @@ func newLockRequest[M any](
 	}, nil
 }
 
+// lockWordsOf are those of a stream that tells of its place in the queue as a lock's does.
+func lockWordsOf[M proto.Message](waits string, granted func(holdID string, token int64) M) lockWords[M] {
+	tell := eventOf[M, *holdv1.Queued]("queued")
+	return lockWords[M]{
+		heldWords: wordsOf[M](), waits: waits, granted: granted,
+		queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() M) {
+			return queued(turn, 0, false), func() M { return tell(queued(turn, delay, true)) }
+		},
+	}
+}
+
 // acquireWords are those of a lock.
-var acquireWords = lockWords[*lockv1.AcquireResponse]{
-	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *lockv1.AcquireResponse) {
-		return queued(turn, 0, false), func() *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, delay, true)}}
-		}
-	},
-	granted: func(holdID string, token int64) *lockv1.AcquireResponse {
-		made := new(struct { // in one piece, as there is one for each lock
-			response lockv1.AcquireResponse
-			event    lockv1.AcquireResponse_Granted
-			granted  lockv1.Granted
-		})
-		made.response.Event, made.event.Granted = &made.event, &made.granted
-		made.granted.HoldId, made.granted.FencingToken = holdID, token
-		return &made.response
-	},
-	heldWords: heldWords[*lockv1.AcquireResponse]{
-		suspended: func(s *holdv1.Suspended) *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: r}}
-		},
-		requested: func(asked request) *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-		},
-	},
+var acquireWords = lockWordsOf("", lockGranted)
+
+func lockGranted(holdID string, token int64) *lockv1.AcquireResponse {
+	made := new(struct { // in one piece, as there is one for each lock
+		response lockv1.AcquireResponse
+		event    lockv1.AcquireResponse_Granted
+		granted  lockv1.Granted
+	})
+	made.response.Event, made.event.Granted = &made.event, &made.granted
+	made.granted.HoldId, made.granted.FencingToken = holdID, token
+	return &made.response
 }
 
 func (a *lockRequest[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {

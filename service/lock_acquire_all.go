@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -87,17 +86,7 @@ func (l *lockService) acquireAll(request *lockv1.AcquireAllRequest, on line[*loc
 	return a.held, nil
 }
 
-var acquireAllWords = heldWords[*lockv1.AcquireAllResponse]{
-	suspended: func(s *holdv1.Suspended) *lockv1.AcquireAllResponse {
-		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: s}}
-	},
-	resumed: func(r *holdv1.Resumed) *lockv1.AcquireAllResponse {
-		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: r}}
-	},
-	requested: func(asked request) *lockv1.AcquireAllResponse {
-		return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-	},
-}
+var acquireAllWords = wordsOf[*lockv1.AcquireAllResponse]()
 
 // join takes a place in each queue.
 func (a *locksRequest) join(ctx context.Context, about recipes.About) (*recipes.Places, error) {

@@ -98,14 +98,7 @@ var groupWords = joinWords[*membershipv1.JoinResponse]{
 	updated: func(metadata map[string]string) *membershipv1.JoinResponse {
 		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{Updated: &membershipv1.Updated{Metadata: metadata}}}
 	},
-	heldWords: heldWords[*membershipv1.JoinResponse]{
-		suspended: func(s *holdv1.Suspended) *membershipv1.JoinResponse {
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *membershipv1.JoinResponse {
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: r}}
-		},
-	},
+	heldWords: wordsOf[*membershipv1.JoinResponse](),
 }
 
 // again waits for a member of the same lease that is leaving the group under this name, if it may wait.

@@ -10,10 +10,8 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	oncev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/once/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -136,25 +134,7 @@ func (o *onceService) attemptOf(asked *leasev1.Claim) *attempt {
 }
 
 // beginWords are those of a caller that begins work.
-var beginWords = lockWords[*oncev1.BeginResponse]{ //nolint:dupl // the same events, in messages of its own
-	waits: kindOnce,
-	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *oncev1.BeginResponse) {
-		return queued(turn, 0, false), func() *oncev1.BeginResponse {
-			return &oncev1.BeginResponse{Event: &oncev1.BeginResponse_Queued{Queued: queued(turn, delay, true)}}
-		}
-	},
-	heldWords: heldWords[*oncev1.BeginResponse]{
-		suspended: func(s *holdv1.Suspended) *oncev1.BeginResponse {
-			return &oncev1.BeginResponse{Event: &oncev1.BeginResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *oncev1.BeginResponse {
-			return &oncev1.BeginResponse{Event: &oncev1.BeginResponse_Resumed{Resumed: r}}
-		},
-		requested: func(asked request) *oncev1.BeginResponse {
-			return &oncev1.BeginResponse{Event: &oncev1.BeginResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-		},
-	},
-}
+var beginWords = lockWordsOf[*oncev1.BeginResponse](kindOnce, nil) // its begin tells of the grant
 
 // join takes a place, unless the work is done.
 func (b *workRequest) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {

@@ -53,17 +53,7 @@ func (q *queueService) take(request *queuev1.TakeRequest, on line[*queuev1.TakeR
 	return d.held, nil
 }
 
-var takeWords = heldWords[*queuev1.TakeResponse]{
-	suspended: func(s *holdv1.Suspended) *queuev1.TakeResponse {
-		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Suspended{Suspended: s}}
-	},
-	resumed: func(r *holdv1.Resumed) *queuev1.TakeResponse {
-		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Resumed{Resumed: r}}
-	},
-	requested: func(asked request) *queuev1.TakeResponse {
-		return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-	},
-}
+var takeWords = wordsOf[*queuev1.TakeResponse]()
 
 // again waits for a delivery of the same lease that is given back: the node of an item that is taken bears the item's name.
 func (d *deliveryRequest) again(leaving bool) error {

@@ -3,13 +3,10 @@ package service
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
-	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	schedulev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/schedule/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -61,25 +58,7 @@ func (s *scheduleService) attemptAt(of name, token int64) *attempt {
 }
 
 // workWords are those of a caller that works for a schedule.
-var workWords = lockWords[*schedulev1.WorkResponse]{ //nolint:dupl // the same events, in messages of its own
-	waits: kindSchedule,
-	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *schedulev1.WorkResponse) {
-		return queued(turn, 0, false), func() *schedulev1.WorkResponse {
-			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Queued{Queued: queued(turn, delay, true)}}
-		}
-	},
-	heldWords: heldWords[*schedulev1.WorkResponse]{
-		suspended: func(s *holdv1.Suspended) *schedulev1.WorkResponse {
-			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Suspended{Suspended: s}}
-		},
-		resumed: func(r *holdv1.Resumed) *schedulev1.WorkResponse {
-			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_Resumed{Resumed: r}}
-		},
-		requested: func(asked request) *schedulev1.WorkResponse {
-			return &schedulev1.WorkResponse{Event: &schedulev1.WorkResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-		},
-	},
-}
+var workWords = lockWordsOf[*schedulev1.WorkResponse](kindSchedule, nil) // its begin tells of the grant
 
 // join takes a place, if there is a schedule.
 func (t *tickRequest) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {

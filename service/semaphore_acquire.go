@@ -102,17 +102,7 @@ func (m *semaphoreService) acquire(request *semaphorev1.AcquireRequest, on line[
 	return p.held, nil
 }
 
-var permitsWords = heldWords[*semaphorev1.AcquireResponse]{
-	suspended: func(s *holdv1.Suspended) *semaphorev1.AcquireResponse {
-		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: s}}
-	},
-	resumed: func(r *holdv1.Resumed) *semaphorev1.AcquireResponse {
-		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: r}}
-	},
-	requested: func(asked request) *semaphorev1.AcquireResponse {
-		return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_RevocationRequested{RevocationRequested: asked.onWire()}}
-	},
-}
+var permitsWords = wordsOf[*semaphorev1.AcquireResponse]()
 
 // join takes a place, unless what is wanted can never be granted.
 func (p *permitsRequest) join(ctx context.Context, about recipes.About) (*recipes.Permits, error) {
