@@ -325,10 +325,7 @@ func (a Assignment) make(ctx context.Context, store Store, items Items) error {
 
 // mayBecome says whether no member has an item that is not among the others.
 func (v *AssignmentView) mayBecome(items Items) error {
-	stay := map[string]bool{}
-	for _, item := range items.All() {
-		stay[item] = true
-	}
+	stay := setOf(items.All())
 	for _, member := range v.Members {
 		for _, item := range member.Items {
 			if !stay[item] {

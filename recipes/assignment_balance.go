@@ -58,19 +58,14 @@ func balance(items []string, shares []*share) {
 func (s *share) cut(most int) { s.items = s.items[:min(len(s.items), most)] }
 
 // without are the items that no member has.
-func without(items []string, shares []*share) (free []string) {
+func without(items []string, shares []*share) []string {
 	had := map[string]bool{}
 	for _, of := range shares {
 		for _, item := range of.items {
 			had[item] = true
 		}
 	}
-	for _, item := range items {
-		if !had[item] {
-			free = append(free, item)
-		}
-	}
-	return free
+	return slices.DeleteFunc(slices.Clone(items), func(item string) bool { return had[item] })
 }
 
 // bound finds the bounds of each part with which the fewest items move, of those with which parts are close enough to one another.

@@ -129,6 +129,14 @@ func (s Semaphore) readNumber(ctx context.Context, tree Tree, number int) (of nu
 	return of, err
 }
 
+// rereadNumber reads a number's record with all that was committed before.
+func (s Semaphore) rereadNumber(ctx context.Context, store Store, number int) (numberRecord, error) {
+	if err := store.CatchUp(ctx); err != nil {
+		return numberRecord{}, unsent(err)
+	}
+	return s.readNumber(ctx, store, number)
+}
+
 // findNumber looks at the numbers below the limit that none of the permits bears, in order, until one may be taken; nil if none may.
 func (s Semaphore) findNumber(
 	ctx context.Context, tree Tree, permits queue, limit int, mayTake func(*numberRecord) (bool, error),
@@ -275,10 +283,7 @@ func (s *search) lose(ctx context.Context, of *numberRecord) error {
 		if err := again(err); err != nil {
 			return err
 		}
-		if err := s.Store.CatchUp(ctx); err != nil {
-			return unsent(err)
-		}
-		if *of, err = s.semaphore.readNumber(ctx, s.Store, of.number); err != nil {
+		if *of, err = s.semaphore.rereadNumber(ctx, s.Store, of.number); err != nil {
 			return err
 		}
 	}
@@ -294,7 +299,7 @@ func (p *Permits) bear(ctx context.Context) (bool, error) {
 	store, own := p.semaphore.Numbers.Store, p.nodes[0].own
 	for isRead := p.place == nil; ; isRead = true {
 		if isRead {
-			found, err := p.reread(ctx, store)
+			found, err := p.semaphore.rereadNumber(ctx, store, p.number.number)
 			switch {
 			case err != nil:
 				return false, err
@@ -316,13 +321,6 @@ func (p *Permits) bear(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-func (p *Permits) reread(ctx context.Context, store Store) (numberRecord, error) {
-	if err := store.CatchUp(ctx); err != nil {
-		return numberRecord{}, unsent(err)
-	}
-	return p.semaphore.readNumber(ctx, store, p.number.number)
 }
 
 // writeNumber writes that the permit bears its number, if the record is as it was found.

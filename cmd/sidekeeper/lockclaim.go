@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -185,10 +184,9 @@ func (r *reach) claim(command *cobra.Command, of *lockClaim, request *lockv1.Cla
 		}
 		until := claimed.GetUntil().AsTime().Format(time.RFC3339)
 		if r.json() {
-			return show.Message(command.OutOrStdout(), &structpb.Struct{Fields: map[string]*structpb.Value{
-				"claim_id": structpb.NewStringValue(request.GetClaimId()), "until": structpb.NewStringValue(until),
-				"fencing_token": structpb.NewStringValue(fmt.Sprint(claimed.GetFencingToken())),
-			}})
+			return show.JSON(command.OutOrStdout(), map[string]string{
+				"claim_id": request.GetClaimId(), "until": until, "fencing_token": fmt.Sprint(claimed.GetFencingToken()),
+			})
 		}
 		said := fmt.Sprintf("%s is claimed until %s, with fencing token %d", show.Printable(request.GetName()), until, claimed.GetFencingToken())
 		if of.file != "" {
