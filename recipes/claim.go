@@ -169,7 +169,7 @@ func (c Claims) read(ctx context.Context, tree Tree, at string) (of claimRecord,
 func (f claimForm) isOurs() bool {
 	return slices.Contains([]claimState{claimWaits, claimHeld, claimEnded}, f.State) && f.Span >= 0 && f.Span <= MaxClaimSpan &&
 		path.IsAbs(f.Lock) && path.Clean(f.Lock) == f.Lock && neverAgain.MatchString(f.Place) && !strings.Contains(f.Place, "/") &&
-		!strings.ContainsFunc(f.Lock+f.Place, isNowhereInPaths) && isTime(f.Least) && isTime(f.Said)
+		!strings.ContainsFunc(f.Lock+f.Place, IsInNoPath) && isTime(f.Least) && isTime(f.Said)
 }
 
 // isTime says whether a time can be written that was read, and a later one. Some cannot.

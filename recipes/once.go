@@ -184,12 +184,12 @@ func (o Once) readAt(ctx context.Context, tree Tree, key string) (of Record, err
 func (f recordForm) isOurs() bool {
 	return slices.Contains([]Outcome{Begun, Succeeded, Failed}, f.Outcome) && f.Attempt > 0 && f.Attempt <= math.MaxInt32 && f.Token > 0 &&
 		f.Keep >= 0 && path.IsAbs(f.Place) && path.Clean(f.Place) == f.Place && neverAgain.MatchString(path.Base(f.Place)) &&
-		!strings.ContainsFunc(f.Place, isNowhereInPaths)
+		!strings.ContainsFunc(f.Place, IsInNoPath)
 }
 
-// isNowhereInPaths says so of the characters that ZooKeeper has in no path.
-func isNowhereInPaths(r rune) bool {
-	return unicode.IsControl(r) || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
+// IsInNoPath says of a character that ZooKeeper refuses it.
+func IsInNoPath(r rune) bool {
+	return unicode.IsControl(r) || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
 // Keys are those that have records, in order.

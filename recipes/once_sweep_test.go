@@ -112,6 +112,7 @@ func TestARecordOfAnotherProgramIsNeitherBegunNorSwept(t *testing.T) {
 			`{"outcome":"FAILED","attempt":1,"token":1,"keep_ns":-1,"place":"` + place + `"}`,
 			`{"outcome":"FAILED","attempt":2147483648,"token":1,"place":"` + place + `"}`,
 			`{"outcome":"FAILED","attempt":1,"token":1,"place":"/a\u0000` + place + `"}`,
+			`{"outcome":"BEGUN","attempt":1,"token":1,"place":"/\ud83d\ude00` + place + `"}`,
 		} {
 			if _, err := store.Commit(w.living, recipes.Create(nightly.Path+"/tonight", []byte(data))); err != nil {
 				t.Fatal(err)

@@ -65,7 +65,7 @@ func (f numberForm) encode() []byte {
 func (f numberForm) isOurs() bool {
 	return slices.Contains([]numberState{numberFree, numberHeld, numberLost}, f.State) && isTime(f.Said) &&
 		f.Quarantine >= 0 && f.Quarantine <= MaxQuarantine && !strings.Contains(f.Permit, "/") &&
-		(f.State != numberHeld || neverAgain.MatchString(f.Permit) && !strings.ContainsFunc(f.Permit, isNowhereInPaths))
+		(f.State != numberHeld || neverAgain.MatchString(f.Permit) && !strings.ContainsFunc(f.Permit, IsInNoPath))
 }
 
 // A numberRecord is what is known of a number.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -76,7 +75,7 @@ func brokenPathRule(value string) string {
 	switch {
 	case value == "" || len(value) > longestPath:
 		return fmt.Sprintf("a name that is shown has 1 to %d bytes", longestPath)
-	case !utf8.ValidString(value) || strings.ContainsFunc(value, isInNoPath):
+	case !utf8.ValidString(value) || strings.ContainsFunc(value, recipes.IsInNoPath):
 		return "a name that is shown has only characters that ZooKeeper takes"
 	case value == "zookeeper" || strings.HasPrefix(value, "zookeeper/"):
 		return "no name begins with zookeeper"
@@ -87,11 +86,6 @@ func brokenPathRule(value string) string {
 		}
 	}
 	return ""
-}
-
-// isInNoPath says of a character that ZooKeeper refuses it.
-func isInNoPath(r rune) bool {
-	return unicode.IsControl(r) || r >= 0xD800 && r <= 0xF8FF || r >= 0xFFF0
 }
 
 // ours says whether a caller may have chosen the name.
