@@ -150,7 +150,7 @@ func TestACrontabIsReadAgainAndACommandEndsByItself(t *testing.T) {
 	c.write("# sidekeeper: name=other\n@yearly echo other\n" + yearly + "echo begun; sleep 1; echo ended")
 	one.signal(syscall.SIGHUP)
 	one.said(t, "2 lines of ")
-	wantWithin(t, "the other", func() bool { return strings.Contains(c.schedule("ls"), "other ") })
+	wantWithin(t, "the other", func() bool { return strings.Contains(c.schedule("ls", "other/"), "other ") })
 	c.schedule("run", "report")
 	one.wantLine(t, "begun")
 	one.signal(syscall.SIGTERM)

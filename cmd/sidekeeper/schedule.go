@@ -52,13 +52,8 @@ func scheduleCommand(
 }
 
 func (r *reach) scheduleList(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
-	request := &schedulev1.ListRequest{}
-	if len(args) > 0 {
-		request.Prefix = args[0]
-	}
 	all, err := allPages(func(token string) ([]*schedulev1.Schedule, string, error) {
-		request.PageToken = token
-		page, err := schedules.List(ctx, request)
+		page, err := schedules.List(ctx, &schedulev1.ListRequest{Prefix: prefixOf(args), PageToken: token})
 		return page.GetSchedules(), page.GetNextPageToken(), err
 	})
 	if err != nil {
