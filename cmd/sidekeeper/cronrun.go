@@ -47,8 +47,8 @@ type cronRun struct {
 	schedules schedulev1.ScheduleServiceClient
 	stdout    io.Writer
 	stderr    io.Writer
-	killed    chan struct{}  // closed when commands are to be killed
-	puts      sync.WaitGroup // of lines that are as they were
+	killed    chan struct{} // closed when commands are to be killed
+	works     sync.WaitGroup
 
 	mu    sync.Mutex
 	lease *sidekeeper.Lease
@@ -160,10 +160,7 @@ func (c *cronRun) wind(end func(), signals <-chan os.Signal) error {
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
-		c.puts.Wait()
-		for _, line := range c.lines {
-			<-line.done
-		}
+		c.works.Wait()
 	}()
 	for asked := 1; ; {
 		select {
@@ -195,19 +192,19 @@ func (c *cronRun) become(running, waiting context.Context, jobs []cron.Job) {
 	for _, job := range jobs {
 		before := c.lines[job.Name]
 		if before != nil && isSame(job, before.job) {
-			c.puts.Go(func() { c.putAgain(waiting, job) })
+			c.works.Go(func() { c.putAgain(waiting, job) })
 			continue
 		}
 		ctx, stop := context.WithCancel(waiting)
 		line := &cronLine{job: job, stop: stop, done: make(chan struct{})}
 		c.lines[job.Name] = line
-		go func() {
+		c.works.Go(func() {
 			defer close(line.done)
 			if before != nil {
 				<-before.done
 			}
 			c.work(running, ctx, job)
-		}()
+		})
 	}
 	c.say("%d lines of %s", len(jobs), c.file)
 }
