@@ -162,12 +162,10 @@ func (c *claiming) wait(ctx context.Context, turn Turn, left time.Duration, late
 	if left > 0 {
 		pause = min(pause, left)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case <-turn.Changed.Done():
 	case <-turn.Marked.Done():
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-late:
 		return ErrClaimWaits
 	case <-ctx.Done():

@@ -208,11 +208,9 @@ func (s *Services) ClaimStates() map[string]int {
 func (s *Services) Tend(ctx context.Context) {
 	var book recipes.ClaimBook
 	for pause := time.Duration(0); ; {
-		timer := time.NewTimer(pause + rand.N(claimsEvery/10)) //nolint:gosec // spreads work, and needs no secrecy
 		select {
-		case <-timer.C:
+		case <-time.After(pause + rand.N(claimsEvery/10)): //nolint:gosec // spreads work, and needs no secrecy
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		next, err := s.claims().Sweep(ctx, s.ensemble, &book)
