@@ -73,6 +73,14 @@ type ClaimRequest struct {
 	Reason string
 	For    time.Duration // from the grant on
 	May    func() error  // why it must not be granted now; may be nil
+	Caller string        // in whose share of claims it counts: what CallerOfClaims makes of an identity
+	Admit  func() error  // why its caller may have no more claims; asked before one is made; may be nil
+}
+
+// CallerOfClaims stands for an identity in records.
+func CallerOfClaims(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Reserved is what a claim's place says of it, for people.
@@ -98,6 +106,8 @@ type claimForm struct {
 	Said  time.Time     `json:"said"`           // when that was, by the clock of the machine that has written it
 	Least time.Time     `json:"least,omitzero"` // it does not end before: an extension shortens nothing
 	Clean bool          `json:"released,omitempty"`
+
+	Caller string `json:"caller,omitempty"` // see ClaimRequest
 }
 
 // A claimRecord is what is known of a claim.
@@ -112,6 +122,7 @@ type claimRecord struct {
 // A ClaimState is how a claim stands.
 type ClaimState struct {
 	Lock     string // path of the lock's directory
+	Caller   string // see ClaimRequest
 	Token    int64
 	Until    time.Time     // by the ensemble's clock
 	Reserved time.Duration // until then, by the later of two clocks
@@ -304,7 +315,7 @@ func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState
 		}
 		err = found.finish(ctx, store, found.at, true)
 		if err == nil {
-			return ClaimState{Lock: found.Lock, Token: found.place.Czxid}, nil
+			return ClaimState{Lock: found.Lock, Caller: found.Caller, Token: found.place.Czxid}, nil
 		}
 		if err := lost.again(err); err != nil {
 			return ClaimState{Lock: found.Lock}, err

@@ -108,7 +108,14 @@ func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRe
 			return err
 		}
 	}
-	form := claimForm{State: claimWaits, Said: wall(), Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode)}
+	if wanted.Admit != nil {
+		if err := wanted.Admit(); err != nil {
+			return err
+		}
+	}
+	form := claimForm{
+		State: claimWaits, Said: wall(), Lock: lock.Path, Place: "_c_" + entrantName() + claimMark + lock.marker(wanted.Mode), Caller: wanted.Caller,
+	}
 	about := wanted.About
 	about.Timeout, about.Request, about.Reserved = claimTimeout, 0, &Reserved{Reason: wanted.Reason}
 	_, err = store.Commit(ctx, Create(c.record(wanted.ID), form.encode()), CreateNumbered(lock.Path+"/"+form.Place, about.encode()))

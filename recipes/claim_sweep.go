@@ -14,6 +14,8 @@ type ClaimBook struct{ claims map[string]bookedClaim }
 type bookedClaim struct {
 	next time.Time // it is read again then
 	ends time.Time // of a claim that is held; otherwise zero
+
+	caller string // see ClaimRequest; empty of a claim that has ended
 }
 
 const (
@@ -33,10 +35,34 @@ func (b *ClaimBook) Ends() (ends []time.Time) {
 	return ends
 }
 
+// Callers are how many claims each caller has, as they were read.
+func (b *ClaimBook) Callers() map[string]int {
+	callers := map[string]int{}
+	for _, of := range b.claims {
+		if of.caller != "" {
+			callers[of.caller]++
+		}
+	}
+	return callers
+}
+
+// Doubt has the claims of these callers be read at the next look.
+func (b *ClaimBook) Doubt(callers map[string]bool) {
+	for name, of := range b.claims {
+		if callers[of.caller] {
+			of.next = time.Time{}
+			b.claims[name] = of
+		}
+	}
+}
+
 // note notes a claim for which there is nothing to do yet, and when there may be.
 func (b *ClaimBook) note(name string, of claimRecord, tolerance time.Duration) (due time.Time) {
 	due = of.end().Add(tolerance)
 	booked := bookedClaim{next: earlier(due, wall().Add(readAgainAfter))}
+	if of.State != claimEnded {
+		booked.caller = of.Caller
+	}
 	if of.State == claimHeld {
 		booked.ends = of.end()
 		booked.next = earlier(booked.next, later(wall(), booked.ends.Add(-ClaimEndsSoon)))

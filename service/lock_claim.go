@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -21,8 +20,6 @@ const (
 	shortestClaim  = time.Minute
 	claimTolerance = 5 * time.Second // of clocks
 	mostClaimIDs   = 16              // that one Check asks about
-	// claimsEvery is how often a sidecar looks for claims whose time is over, at least.
-	claimsEvery = time.Minute
 )
 
 func (s *Services) claims() recipes.Claims {
@@ -91,7 +88,11 @@ func (l *lockService) Claim(ctx context.Context, request *lockv1.ClaimRequest) (
 		defer stop()
 		late = waiting.Done()
 	}
+	forget := l.services.admitsClaim(from, &wanted)
 	of, err := l.services.claims().Claim(ctx, l.services.ensemble, l.directory.lock(asked), wanted, late)
+	if err != nil {
+		forget()
+	}
 	if errors.Is(err, recipes.ErrClaimWaits) && *wait == 0 {
 		err = errLockHeld
 	}
@@ -131,6 +132,9 @@ func (l *lockService) releaseClaim(ctx context.Context, id string) error {
 		return err
 	}
 	of, err := l.services.claims().Release(ctx, l.services.ensemble, id)
+	if err == nil {
+		l.services.claimCounts.gives(of.Caller)
+	}
 	err = meaningOfClaim(err)
 	l.services.audit.wrote(caller.Of(ctx), kindClaim, "release", l.directory.called(of.Lock), err, zap.Int64("fencing_token", of.Token))
 	return err
@@ -177,51 +181,4 @@ func meaningOfClaim(err error) error {
 		return invalid("claim_id", "", "the id of no claim of another lock or mode")
 	}
 	return err
-}
-
-// ClaimStates are what Services.ClaimStates tells.
-var ClaimStates = []string{claimStands, claimEnds}
-
-const (
-	claimStands = "held"
-	claimEnds   = "ends_soon" // within ten minutes
-)
-
-// ClaimStates counts the claims that are held in the ensemble, by state, as the sidecar has read them last.
-func (s *Services) ClaimStates() map[string]int {
-	counts := map[string]int{}
-	if ends := s.claimEnds.Load(); ends != nil {
-		for _, end := range *ends {
-			switch left := time.Until(end); {
-			case left > recipes.ClaimEndsSoon:
-				counts[claimStands]++
-			case left > 0:
-				counts[claimEnds]++
-			}
-		}
-	}
-	return counts
-}
-
-// Tend ends claims whose time is over, until ctx ends. Each sidecar does so, whether or not a caller waits: behind a claim there may be
-// clients of the ensemble that are not Sidekeeper's.
-func (s *Services) Tend(ctx context.Context) {
-	var book recipes.ClaimBook
-	for pause := time.Duration(0); ; {
-		select {
-		case <-time.After(pause + rand.N(claimsEvery/10)): //nolint:gosec // spreads work, and needs no secrecy
-		case <-ctx.Done():
-			return
-		}
-		next, err := s.claims().Sweep(ctx, s.ensemble, &book)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, recipes.ErrUnreachable) {
-			s.options.Log.Warn("claims whose time is over may stand yet", zap.Error(err))
-		}
-		ends := book.Ends()
-		s.claimEnds.Store(&ends)
-		pause = claimsEvery
-		if !next.IsZero() {
-			pause = min(pause, max(claimsEvery/6, time.Until(next)))
-		}
-	}
 }

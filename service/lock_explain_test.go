@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/test/bufconn"
+
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -13,12 +15,26 @@ import (
 
 // beside is another sidecar on the same ensemble.
 func (s *scene) beside() *scene {
+	other := s.unserved()
+	other.serveOnSockets()
+	other.callers = other.dial("unix:" + other.socket)
+	return other
+}
+
+// besideWithin is likewise one where time is virtual.
+func (s *scene) besideWithin() *scene {
+	other := s.unserved()
+	other.memory = bufconn.Listen(pipe)
+	other.serve(serverSettings{Inside: other.memory})
+	other.callers = other.dial(within)
+	return other
+}
+
+func (s *scene) unserved() *scene {
 	other := &scene{t: s.t, options: s.options, ensemble: &sceneEnsemble{
 		Reader: s.ensemble.memory.NewReader(), memory: s.ensemble.memory, opened: make(chan *standin.Session, 2000),
 	}}
 	other.services = service.New(s.options, other.ensemble)
-	other.serveOnSockets()
-	other.callers = other.dial("unix:" + other.socket)
 	return other
 }
 

@@ -13,7 +13,6 @@ import (
 	"context"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,6 +62,7 @@ type Options struct {
 	MostWatched    int                       // keys and members that are watched at the same time; 100,000
 	LeaseShare     func(identity string) int // how many of the leases one caller may have, 0 for all; all
 	WatchShare     func(identity string) int // how many of those that are watched; all
+	ClaimShare     func(identity string) int // how many of the ensemble's claims, 0 for all; all
 	Log            *zap.Logger               // nowhere
 	Audit          *zap.Logger               // for what docs/audit.md tells; nowhere
 	AuditTakes     func() bool               // whether Audit can be written, without which nothing is granted; always
@@ -125,7 +125,7 @@ type Services struct {
 	audit    audit
 
 	schedules   scheduleBook
-	claimEnds   atomic.Pointer[[]time.Time] // of those that are held
+	claimCounts claimCounts
 	lockService *lockService
 }
 
@@ -146,6 +146,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		},
 	}
 	s.schedules.known = map[string]*bookedSchedule{}
+	s.claimCounts = claimCounts{made: map[string]int{}, stale: map[string]bool{}}
 	s.audit = newAudit(options.Audit, options.AuditTakes)
 	s.lockService = &lockService{services: s, directory: s.lockDirectory()}
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
@@ -249,6 +250,9 @@ func (o Options) orDefaults() Options {
 	orElse(&o.ClockTolerance, 2*time.Hour)
 	orElse(&o.MostLeases, 10000)
 	orElse(&o.MostWaiters, 1000)
+	if o.ClaimShare == nil {
+		o.ClaimShare = func(string) int { return 0 }
+	}
 	orElse(&o.MostWatched, 100000)
 	orElse(&o.Log, zap.NewNop())
 	orElse(&o.Events, Events(noEvents{}))

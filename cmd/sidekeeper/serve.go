@@ -203,6 +203,7 @@ func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
 	options.LeaseShare, options.WatchShare = limits.Share(policy.Leases), limits.Share(policy.WatchedNodes)
+	options.ClaimShare = limits.Share(policy.Claims)
 	options.Log, options.Audit, options.Events = log, audit.log, metrics
 	if s.auditStrict {
 		options.AuditTakes = audit.takes

@@ -10,6 +10,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // What one identity may do in a second where the policy says nothing and there may be others; docs/security.md tells why.
@@ -27,7 +28,7 @@ func NewLimits(options Options, leases, watched int) *caller.Limits {
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
 	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
-		most[policy.Leases], most[policy.WatchedNodes] = shareOf(leases), shareOf(watched)
+		most[policy.Leases], most[policy.WatchedNodes], most[policy.Claims] = shareOf(leases), shareOf(watched), shareOf(recipes.MaxClaims)
 		most[policy.Streams] = budget.StreamConnections * options.MaxStreams
 		most[policy.SessionsPerSecond] = sessionsPerSecond
 		most[policy.WritesPerSecond], most[policy.BytesPerSecond] = writesPerSecond, bytesPerSecond

@@ -248,6 +248,7 @@ class LockServiceServicer(object):
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
         RESOURCE_EXHAUSTED (CLAIM_LIMIT): the lock has 16 claims, or the ensemble 10,000, with those that ended within a day.
         RESOURCE_EXHAUSTED (WAITER_LIMIT): too many callers wait for the lock through this sidecar.
+        RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): this caller has as many claims as it may. Nothing is stored.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING, NOT_RECORDED): asking again is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the claim with this id is one of another lock or in another mode.
