@@ -79,7 +79,7 @@ func (i Items) Total() int { return max(i.Count, len(i.Names)) }
 // planForm is the data of a plan's node.
 type planForm struct {
 	Members map[string][]string `json:"members,omitempty"` // the items of each, by its name; nil before the first plan
-	Short   time.Time           `json:"short,omitzero"`    // since when plans have left items over, by the clock of the sidecar that made the first of them
+	Short   time.Time           `json:"short,omitzero"`    // since when plans have left items over, by the first planner's clock
 }
 
 // A SetMember is a member of a set.

@@ -27,26 +27,26 @@ type claimCounts struct {
 }
 
 // takes counts one more of a caller, unless it would then have more than it may; 0 is any number.
-func (c *claimCounts) takes(caller string, most int) bool {
+func (c *claimCounts) takes(whose string, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if most > 0 && c.found[caller]+c.made[caller] >= most {
-		c.stale[caller] = true
+	if most > 0 && c.found[whose]+c.made[whose] >= most {
+		c.stale[whose] = true
 		return false
 	}
-	c.made[caller]++
+	c.made[whose]++
 	return true
 }
 
 // gives counts one less, unless it is not known whose it was: a record of an older sidecar does not say that.
-func (c *claimCounts) gives(caller string) {
-	if caller == "" {
+func (c *claimCounts) gives(whose string) {
+	if whose == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stale[caller] = true
-	c.made[caller]--
+	c.stale[whose] = true
+	c.made[whose]--
 }
 
 func (c *claimCounts) isStale() bool {
@@ -66,8 +66,8 @@ func (c *claimCounts) look(book *recipes.ClaimBook, sweep func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ends, c.found = book.Ends(), book.Callers()
-	for caller, number := range before {
-		c.made[caller] -= number
+	for whose, number := range before {
+		c.made[whose] -= number
 	}
 	maps.DeleteFunc(c.made, func(_ string, number int) bool { return number == 0 })
 }

@@ -28,7 +28,8 @@ const (
 
 // limitNames are the fields of a policy, and what an error calls a limit.
 var limitNames = [limitCount]string{
-	"connections", "streams", "incomplete_requests", "leases", "watched_nodes", "claims", "sessions_per_second", "writes_per_second", "bytes_per_second",
+	"connections", "streams", "incomplete_requests", "leases", "watched_nodes", "claims",
+	"sessions_per_second", "writes_per_second", "bytes_per_second",
 }
 
 func (l Limit) String() string { return limitNames[l] }

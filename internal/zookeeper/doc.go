@@ -27,11 +27,11 @@
 // a ping (0.1 s), and all instants are read from CLOCK_BOOTTIME.
 //
 // Any transaction of the session counts as a heartbeat that was sent and answered on the present connection, whatever it asks for, once a
-// quorum has committed it. The answer shows that: it says that the transaction was carried out, or gives one of the verdicts that the leader puts
-// into its order (NoNode, NodeExists, NotEmpty, BadVersion). The answer that a request was throttled, or that the session has moved or expired,
-// does not show it. Nor does NoAuth, which servers may answer by themselves (enableEagerACLCheck), except about a part of a multi. And the
-// transaction counts only if it was sent after the one that counts before it was answered: two that were under way together show no more than
-// one of them. As request i counts any request that was answered, reads among them. So a session that is used sends no heartbeats.
+// quorum has committed it. The answer shows that: it says that the transaction was carried out, or gives one of the verdicts that the leader
+// puts into its order (NoNode, NodeExists, NotEmpty, BadVersion). The answer that a request was throttled, or that the session has moved or
+// expired, does not show it. Nor does NoAuth, which servers may answer by themselves (enableEagerACLCheck), except about a part of a multi.
+// And the transaction counts only if it was sent after the one that counts before it was answered: two that were under way together show no
+// more than one of them. As request i counts any request that was answered, reads among them. So a session that is used sends no heartbeats.
 //
 // Why: let n be the newest answered heartbeat, F the server of the connection and L its leader.
 //
@@ -67,10 +67,10 @@
 //	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 − δ and s_i > h }
 //
 // where s_i and r_i are when its own request i was sent and answered, Q is when the prober's second newest answered heartbeat was sent, and h
-// when the handshake of the prober's present connection was answered. Steps 1 to 5 above say so for every session at F, whichever session sent n−1
-// and n: reports name all sessions that were active at F, and the answer to p is on its way to L before n is. What must be certain is that the
-// server which processed request i is the F of the prober's connection, the same process and not only the same address, and that it followed
-// the same leader all the while:
+// when the handshake of the prober's present connection was answered. Steps 1 to 5 above say so for every session at F, whichever session
+// sent n−1 and n: reports name all sessions that were active at F, and the answer to p is on its way to L before n is. What must be certain
+// is that the server which processed request i is the F of the prober's connection, the same process and not only the same address, and that
+// it followed the same leader all the while:
 //
 //   - Both sessions are on the connections on which they were made. A server puts its id into the first byte of the number of each session
 //     that it makes; both numbers name the same one, the ensemble lists it, and both connections end at the same IP address and port.
@@ -101,10 +101,10 @@
 // goes by others only where one server is known to answer. No validity rests on this, and it wakes no session.
 //
 // A caller that asks how long it may count on the session gets an answer all the same (AssuredFor), and does not wake it. If the caller makes
-// nothing on the session by then, there is nothing that it counts on in vain. If it does, that is not granted before the session is valid again.
-// And the session is not valid again before its deadline is as late as each answer that a caller got. So no caller counts on what it has for
-// longer than it is proved. While the session is being woken, no answer names a later instant than those before. Else it would have to be proved
-// for longer and longer.
+// nothing on the session by then, there is nothing that it counts on in vain. If it does, that is not granted before the session is valid
+// again. And the session is not valid again before its deadline is as late as each answer that a caller got. So no caller counts on what it
+// has for longer than it is proved. While the session is being woken, no answer names a later instant than those before. Else it would have
+// to be proved for longer and longer.
 //
 // A caller that makes something on the session, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it
 // is valid again when the formula says so, for as long as that takes again at least; the reads are among the requests i. Steps 1 to 5 above do
@@ -126,12 +126,12 @@
 //
 //	T × (1 − 2ρ) − margin + min { b_p : p a place of the session's on which a caller counts }
 //
-// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which the owner
-// of the place has seen, that is, has read and found nothing in that ends the place. Heartbeats check the places, all of them in as many requests
-// as it takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier. Where that was not
-// answered, the look is that has found the place as it was made: validities that callers were told meanwhile, which no barrier bounded, end no
-// later. A place is covered while it waits, so that a grant waits for nothing. Its barrier stands, whatever the reader shows to others, until its
-// owner has seen newer data.
+// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which the
+// owner of the place has seen, that is, has read and found nothing in that ends the place. Heartbeats check the places, all of them in as
+// many requests as it takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier. Where
+// that was not answered, the look is that has found the place as it was made: validities that callers were told meanwhile, which no barrier
+// bounded, end no later. A place is covered while it waits, so that a grant waits for nothing. Its barrier stands, whatever the reader shows
+// to others, until its owner has seen newer data.
 //
 // Why: let the end of place p be asked for in version v+1 of its data, committed at c, and left standing there.
 //

@@ -31,8 +31,8 @@ func newSharedProofs() sharedProofs {
 	}
 }
 
-// A sharedProof is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
-// all and ask for the places of all; what the others send are plain reads. See the package comment.
+// A sharedProof is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove
+// them all and ask for the places of all; what the others send are plain reads. See the package comment.
 type sharedProof struct {
 	sharedProofs *sharedProofs // whose lock guards what follows
 	key          serverKey
@@ -57,7 +57,8 @@ type sharedHeartbeat struct {
 	sent instant // when the heartbeat was
 }
 
-// joinSharedProof has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is not.
+// joinSharedProof has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is
+// not.
 func (s *Session) joinSharedProof() *sharedProof {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
-// A sleepState is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, which the ensemble keeps it
-// for and which commit nothing. See the package comment. The session's lock guards it.
+// A sleepState is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, for which the ensemble
+// keeps it and which commit nothing. See the package comment. The session's lock guards it.
 type sleepState struct {
 	asleep  bool
 	wanted  instant // when something was to be made on the session last, or given up, or somebody had it proved
@@ -65,8 +65,8 @@ func (s *Session) assure(now instant) {
 	}
 }
 
-// endSleep ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any caller
-// was told. The lock is held.
+// endSleep ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any
+// caller was told. The lock is held.
 func (s *Session) endSleep() {
 	if !s.asleep {
 		return
