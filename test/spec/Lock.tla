@@ -76,12 +76,15 @@ See(c) ==
   /\ UNCHANGED <<failures, log, asked, place, stream, noted, answers, counts, checks, acknowledged, tokens>>
 
 \* A list that shows the place shows every earlier one that still stood: the reader's, or the one behind the making.
-Grant(c) ==
+HasItsTurn(c) ==
   /\ stream[c] = "waits" /\ place[c] # 0
   /\ \/ place[c] <= seen[c] /\ place[c] \in Standing(seen[c]) /\ Before(c, place[c], seen[c]) = {}
      \/ Before(c, place[c], place[c]) = {}
      \/ Mistake = "believes a list without its place" /\ Before(c, place[c], seen[c]) = {}
      \/ Mistake = "believes the making alone"
+
+Grant(c) ==
+  /\ HasItsTurn(c)
   /\ stream' = [stream EXCEPT ![c] = "holds"] /\ tokens' = [tokens EXCEPT ![c] = place[c]]
   /\ UNCHANGED <<failures, log, seen, asked, place, noted, answers, counts, checks, acknowledged>>
 
@@ -171,12 +174,13 @@ Lose(c) ==
           /\ checks' = [checks EXCEPT ![c] = {}] /\ answers' = [answers EXCEPT ![c] = {}] /\ acknowledged' = [acknowledged EXCEPT ![c] = FALSE]
   /\ UNCHANGED <<failures, seen, noted, counts, tokens>>
 
-Next ==
-  \E c \in Callers :
-    \/ Ask(c) \/ Create(c) \/ Search(c) \/ See(c) \/ Grant(c) \/ Expires(c) \/ Release(c) \/ Hear(c) \/ GiveUp(c) \/ Lose(c)
-    \/ (c \notin Carried \/ stream[c] = "waits") /\ Force(c)
-    \/ c \in Carried /\ (Fade(c) \/ Hand(c) \/ GiveUpUntold(c))
-    \/ \E about \in About : Check(c, about) \/ Answer(c, about) \/ Read(c, about)
+Acts(c) ==
+  \/ Ask(c) \/ Create(c) \/ Search(c) \/ See(c) \/ Grant(c) \/ Expires(c) \/ Release(c) \/ Hear(c) \/ GiveUp(c) \/ Lose(c)
+  \/ (c \notin Carried \/ stream[c] = "waits") /\ Force(c)
+  \/ c \in Carried /\ (Fade(c) \/ Hand(c) \/ GiveUpUntold(c))
+  \/ \E about \in About : Check(c, about) \/ Answer(c, about) \/ Read(c, about)
+
+Next == \E c \in Callers : Acts(c)
 
 Fair == \A c \in Callers :
   /\ WF_variables(Create(c)) /\ WF_variables(Search(c)) /\ WF_variables(See(c)) /\ WF_variables(Grant(c)) /\ WF_variables(Expires(c))

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -386,7 +387,7 @@ func runs() []run {
 }
 
 // allRuns are those of each model.
-func allRuns() []run { return append(runs(), onceRuns()...) }
+func allRuns() []run { return slices.Concat(runs(), onceRuns(), claimRuns()) }
 
 func TestTheModelsHoldAndRefuteEachMistake(t *testing.T) {
 	jar := checkerJar(t)
@@ -413,7 +414,9 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Repeat", "Sequence", "Once"} {
+	for _, module := range []string{
+		"Session", "Lock", "Guard", "Claim", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Repeat", "Sequence", "Once",
+	} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
@@ -479,6 +482,8 @@ func (r run) configuration() string {
 	switch {
 	case r.module == "Guard":
 		specification = "GuardedSpec"
+	case r.module == "Claim":
+		specification = "ClaimSpec"
 	case len(r.eventual) > 0 && r.eventual[0] != "TokensGrow":
 		specification = "FairSpec"
 	}
