@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // ErrClaimWaits means that the time was over in which a claim was to be granted: it is withdrawn.
@@ -213,6 +215,9 @@ func (c *claiming) grant(ctx context.Context) (*ClaimState, error) {
 	about.Reserved = &Reserved{Reason: c.wanted.Reason}
 	if err := held.write(ctx, c.store, about); err != nil {
 		return nil, err
+	}
+	if trace.Told() {
+		trace.Tell(trace.Step{Kind: trace.Granted, Place: held.at, Token: own.Czxid})
 	}
 	return new(held.state()), nil
 }

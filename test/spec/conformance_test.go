@@ -75,6 +75,7 @@ func isEnough(t *testing.T, recorded [][]traces.Line) {
 	counted := map[string]int{}
 	for _, lines := range recorded {
 		for _, lock := range traces.Locks(lines) {
+			counted["claims"] += lock.Claims
 			for _, step := range lock.Steps {
 				counted[step.Kind]++
 			}
@@ -83,6 +84,7 @@ func isEnough(t *testing.T, recorded [][]traces.Line) {
 	t.Log(counted)
 	for kind, least := range map[string]int{
 		"granted": 75, "carried": 75, "lease_told": 30, "ended": 20, "status": 20, "stopped": 20, "released": 25, "deleted": 50, "lost": 18,
+		"claims": 1,
 	} {
 		if counted[kind] < least {
 			t.Errorf("%s %d times, less than %d", kind, counted[kind], least)

@@ -27,11 +27,12 @@ var ofHolds = map[trace.Kind]bool{
 	trace.Status: true, trace.Unread: true, trace.Stopped: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
 }
 
-// A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
-// come when others have gone have their numbers.
+// A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time, or a claim; callers
+// that come when others have gone have their numbers.
 type LockTrace struct {
 	Lock             string
 	Writers, Readers int // how many there are at a time of those that exclude all others, and of readers
+	Claims           int // how many there were
 	Steps            []LockStep
 }
 
@@ -59,9 +60,8 @@ func Locks(lines []Line) (cut []LockTrace) {
 			queue.take(line)
 		}
 	}
-	maps.DeleteFunc(queues, func(_ string, of *lockQueue) bool { return of.claimed })
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
-		if whole {
+		if whole && !queues[lock].claimed() { // a claim outlives all callers
 			queues[lock].add("end", 0, 0, 0)
 		}
 		cut = append(cut, queues[lock].LockTrace)
@@ -104,7 +104,6 @@ type lockQueue struct {
 	settled map[int]bool            // places that were granted, or of which it was told that they are not
 	asleep  map[int64]bool          // sessions
 
-	claimed   bool           // a claim has stood in it, whose place lives without a session: the model has none
 	condemned map[int64]bool // sessions that are ended by hand: nobody waits for who was told of them
 }
 
@@ -207,8 +206,10 @@ func (q *lockQueue) take(line Line) {
 	switch {
 	case line.Place == "":
 		q.session(line)
-	case path.Dir(line.Place) == q.Lock:
-		q.claimed = q.claimed || strings.Contains(line.Place, "-claim-")
+	case path.Dir(line.Place) != q.Lock:
+	case isClaim(line.Place):
+		q.claim(line)
+	default:
 		q.place(line)
 	}
 	q.pass(line.At)

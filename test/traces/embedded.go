@@ -108,7 +108,7 @@ func (m *merger) linesOf(c commit) (all []Line) {
 		return []Line{{Kind: ended}}
 	}
 	for _, made := range c.Made {
-		if made.Owner == c.Session && strings.HasPrefix(made.Path, m.root) {
+		if (made.Owner == c.Session || isClaim(made.Path)) && strings.HasPrefix(made.Path, m.root) {
 			m.owners[made.Path] = c.Session
 			all = append(all, Line{Kind: created, Place: made.Path, Token: c.Zxid})
 		}

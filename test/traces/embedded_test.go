@@ -82,10 +82,13 @@ func TestASidecarsStepsAndItsEnsemblesTransactionsAreInOneOrder(t *testing.T) {
 			{Zxid: 4, Session: 1, Made: owned("/locks/orders", 0)},
 			{Zxid: 5, Session: 1}, // a heartbeat
 			{Zxid: 6, Session: 1, Gone: owned(first, 1)},
-			{Zxid: 7, Session: 1, Ended: true},
+			{Zxid: 7, Session: 9, Made: owned(reserved, 0)}, // a claim
+			{Zxid: 8, Session: 1, Gone: owned(reserved, 0)},
+			{Zxid: 9, Session: 1, Ended: true},
 			{Closed: true},
 		})
-	want := "read 0, session made 1, opened 1, asked 1, node made 1, made 1, leaving 1, node gone 1, left 1, died 1, session ended 1"
+	want := "read 0, session made 1, opened 1, asked 1, node made 1, made 1, leaving 1, node gone 1, left 1, died 1, node made 9, node gone 1, " +
+		"session ended 1"
 	if told != want {
 		t.Errorf("%s, not\n%s", told, want)
 	}

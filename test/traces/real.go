@@ -97,7 +97,7 @@ func (m *merger) changes(log *txnlog.Log) (all []Line) {
 				note(Line{Kind: born, Timeout: change.Timeout})
 			case change.Kind == txnlog.EndSession:
 				note(Line{Kind: ended})
-			case change.Kind == txnlog.Create && change.Owned && strings.HasPrefix(change.Path, m.root):
+			case change.Kind == txnlog.Create && (change.Owned || isClaim(change.Path)) && strings.HasPrefix(change.Path, m.root):
 				m.owners[change.Path] = t.Session
 				note(Line{Kind: created, Place: change.Path, Token: t.Zxid})
 			case change.Kind == txnlog.Delete && m.owners[change.Path] != 0:
@@ -108,8 +108,11 @@ func (m *merger) changes(log *txnlog.Log) (all []Line) {
 	return all
 }
 
-// onSession adds a change, with what the clock of the session's sidecar shows, if the session is a sidecar's.
+// onSession adds a change, with what the clock of the session's sidecar shows, if the session is a sidecar's. A claim belongs to none.
 func (m *merger) onSession(all []Line, change Line) []Line {
+	if isClaim(change.Place) {
+		return append(all, change)
+	}
 	ahead, known := m.ahead[cmp.Or(change.Owner, change.Session)]
 	if !known {
 		return all

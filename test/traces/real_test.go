@@ -16,7 +16,7 @@ func TestStepsAndTransactionsAreInOneOrder(t *testing.T) {
 	transaction := func(zxid, session int64, ms float64, change txnlog.Change) txnlog.Transaction {
 		return txnlog.Transaction{Zxid: zxid, Session: session, Time: time.Unix(0, int64(at(ms))), Changes: []txnlog.Change{change}}
 	}
-	const other = "/locks/stock/_c_3-lock-2"
+	const other, claim = "/locks/stock/_c_3-lock-2", "/locks/stock/_c_4-claim-lock-3"
 	log := &txnlog.Log{Transactions: []txnlog.Transaction{
 		transaction(1, 1, 1, txnlog.Change{Kind: txnlog.BeginSession, Timeout: time.Second}),
 		transaction(2, 9, 1, txnlog.Change{Kind: txnlog.BeginSession, Timeout: time.Second}), // nobody's of ours
@@ -24,7 +24,9 @@ func TestStepsAndTransactionsAreInOneOrder(t *testing.T) {
 		transaction(4, 1, 2, txnlog.Change{Kind: txnlog.Create, Path: "/groups/web", Owned: true}),
 		transaction(5, 1, 4, txnlog.Change{Kind: txnlog.Delete, Path: first}),
 		transaction(6, 1, 6, txnlog.Change{Kind: txnlog.Create, Path: other, Owned: true}),
-		transaction(7, 1, 9, txnlog.Change{Kind: txnlog.EndSession, Paths: []string{other}}),
+		transaction(7, 9, 7, txnlog.Change{Kind: txnlog.Create, Path: claim}), // which belongs to no session
+		transaction(8, 1, 9, txnlog.Change{Kind: txnlog.EndSession, Paths: []string{other}}),
+		transaction(9, 1, 9, txnlog.Change{Kind: txnlog.Delete, Path: claim}),
 	}}
 	sidecar := []Line{
 		{At: at(1.5), Kind: trace.Opened, Session: 1, Clock: at(101.5)},
@@ -41,7 +43,8 @@ func TestStepsAndTransactionsAreInOneOrder(t *testing.T) {
 		got = append(got, fmt.Sprint(line.Kind, " ", line.At.Microseconds(), " ", line.Clock.Milliseconds()))
 	}
 	want := "session made -500 101, opened 0 101, asked 1000 0, node made 500 102, made 1100 0, leaving 2500 0, " +
-		"node gone 2500 104, left 3400 0, node made 4500 106, asked 6000 0, promised 6500 0, died 6500 0, session ended 7500 109"
+		"node gone 2500 104, left 3400 0, node made 4500 106, node made 5500 0, asked 6000 0, promised 6500 0, died 6500 0, " +
+		"session ended 7500 109, node gone 7500 0"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
 	}
