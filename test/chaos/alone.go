@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -38,5 +41,22 @@ func (s *settings) drawAlone(seed uint64, p profile) (plan, error) {
 	drawn := plan{seed: seed, profile: p, workloads: []string{of.workload}, timeout: p.timeouts[0], resuming: dice.IntN(2) == 0}
 	drawn, err := s.drawFromEach(dice, drawn, aloneDisturbed)
 	drawn.resuming = drawn.resuming || slices.ContainsFunc(drawn.nemeses, func(n nemesis.Nemesis) bool { return n.Resuming })
+	if err == nil && s.curator != "" {
+		drawn.callers, err = s.besideCurator()
+	}
 	return drawn, err
+}
+
+// besideCurator are the programs of clients by rank: one of each host's uses Curator's own locks, without a sidecar. Java compiles it when it
+// starts.
+func (s *settings) besideCurator() ([][]string, error) {
+	if jars, err := filepath.Glob(filepath.Join(s.curator, "curator-recipes-*.jar")); err != nil || len(jars) == 0 {
+		return nil, fmt.Errorf("-curator: there is no curator-recipes in %s (%w)", s.curator, cmp.Or(err, os.ErrNotExist))
+	}
+	self, err := os.Executable()
+	own := []string{self, caller.Argument}
+	java := []string{
+		"java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(s.curator, "*"), "test/chaos/callers/Curator.java",
+	}
+	return [][]string{own, own, own, java}, err
 }

@@ -50,6 +50,7 @@ type settings struct {
 	restarts  int
 	ticks     int
 	alone     string
+	curator   string
 	languages string
 	keep      bool
 
@@ -101,6 +102,9 @@ func parse(arguments []string, logged io.Writer) (s settings, err error) {
 	if !slices.Contains([]string{caller.Sidekeeper, caller.ZKLock}, s.client) {
 		return s, fmt.Errorf("client %q: there are %s and %s", s.client, caller.Sidekeeper, caller.ZKLock)
 	}
+	if s.curator != "" && alones[s.alone].workload != caller.Claiming {
+		return s, errors.New("-curator is for -alone claims")
+	}
 	if s.nemeses, err = whole(s.nemesis); err != nil {
 		return s, err
 	}
@@ -136,6 +140,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients they use then, by commas: three processes each")
 	f.IntVar(&s.ticks, "ticks", 0, "have each round last until about so many ticks of a crontab were due, with kills and cuts, and nothing else")
 	f.StringVar(&s.alone, "alone", "", "have each round be minutes of faults among one kind of callers: shares of a set of 500 items, or claims")
+	f.StringVar(&s.curator, "curator", "", "the folder with Curator's jars: have it wait for the locks that are claimed, with -alone claims")
 	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }

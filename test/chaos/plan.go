@@ -184,6 +184,9 @@ func (s *settings) replay(p plan) string {
 	if s.alone != "" {
 		command = append(command, "-alone "+s.alone)
 	}
+	if s.curator != "" {
+		command = append(command, fmt.Sprintf("-curator '%s'", s.curator))
+	}
 	if s.restarts > 0 {
 		command = append(command, fmt.Sprintf("-restarts %d -languages %s", s.restarts, s.languages))
 	}

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/test/chaos/caller"
 	"github.com/sidekeeper/sidekeeper/test/chaos/nemesis"
 )
 
@@ -106,11 +111,29 @@ func TestRoundsThatMustCostNoLeaseHaveTheDefaultTimeout(t *testing.T) {
 }
 
 func TestACommandThatMakesNoSenseIsRefused(t *testing.T) {
-	for _, arguments := range [][]string{{"-client", "etcd"}, {"-nemesis", "("}, {"more"}, {"-profile", "slow"}} {
+	for _, arguments := range [][]string{{"-client", "etcd"}, {"-nemesis", "("}, {"more"}, {"-profile", "slow"}, {"-curator", "bin"}} {
 		code := run(t.Context(), append(arguments, "-out", t.TempDir()), io.Discard, io.Discard)
 		if code != exitUnable {
 			t.Errorf("%s: exit code %d", fmt.Sprint(arguments), code)
 		}
+	}
+}
+
+func TestOneClientOfEachHostUsesCuratorBesideClaims(t *testing.T) {
+	jars := t.TempDir()
+	s := told(t, "-alone", "claims", "-curator", jars)
+	if _, err := s.draw(1, profiles[fastTicks]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without jars: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(jars, "curator-recipes-5.9.0.jar"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawn := draw(t, s, 1, fastTicks)
+	if len(drawn.callers) != 4 || drawn.callers[2][1] != caller.Argument || drawn.callers[3][0] != "java" {
+		t.Errorf("%q", drawn.callers)
+	}
+	if replay := s.replay(drawn); !strings.Contains(replay, "-alone claims -curator '"+jars+"'") {
+		t.Error(replay)
 	}
 }
 

@@ -75,6 +75,31 @@ func TestGrantsThatTheEnsembleKnowsNothingOfAreTold(t *testing.T) {
 				8 50 s2 gone 2/1 L`,
 		},
 		{
+			name: "a grant of Curator's behind a claim",
+			seen: `
+				12 2/1 called L
+				41 2/1 granted 6
+				50 2/1 ended user`,
+			logged: `
+				5 11 s1 make /locks/L/_c_a-claim-lock-0000000001 {"owner":"1/1"}
+				6 12 s2 create /locks/L/_c_b-lock-0000000002 10.0.0.7
+				7 40 s1 delete /locks/L/_c_a-claim-lock-0000000001
+				8 50 s2 delete /locks/L/_c_b-lock-0000000002`,
+		},
+		{
+			name: "a grant of Curator's beside a claim",
+			seen: `
+				12 2/1 called L
+				20 2/1 granted 6
+				50 2/1 ended user`,
+			logged: `
+				5 11 s1 make /locks/L/_c_a-claim-lock-0000000001 {"owner":"1/1"}
+				6 12 s2 create /locks/L/_c_b-lock-0000000002 10.0.0.7
+				7 40 s1 delete /locks/L/_c_a-claim-lock-0000000001
+				8 50 s2 delete /locks/L/_c_b-lock-0000000002`,
+			want: "at least 20ms before its turn came at zxid 0x7",
+		},
+		{
 			name: "a place without a session",
 			seen: `
 				10 1/1 called L
