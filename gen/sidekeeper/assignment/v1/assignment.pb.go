@@ -733,8 +733,8 @@ type View struct {
 	Items []*Item `protobuf:"bytes,5,rep,name=items,proto3" json:"items,omitempty"`
 	// How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB.
 	MembersOmitted int32 `protobuf:"varint,6,opt,name=members_omitted,json=membersOmitted,proto3" json:"members_omitted,omitempty"`
-	// For how long there have been items without a member, as the plans say: since the first plan in a row that has left items over. Unset while
-	// the newest plan gives each item to a member. By the clocks of the sidecar that made that plan, and of this one.
+	// For how long plans have left items without a member: since the first such plan in a row. Unset while the newest plan gives each item to a
+	// member. The clocks of the sidecar that made that first plan, and of this one, count.
 	ShortFor      *durationpb.Duration `protobuf:"bytes,7,opt,name=short_for,json=shortFor,proto3" json:"short_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -161,8 +161,8 @@ export interface View {
   /** How many members were omitted: the ensemble refuses to show them, or the view would have exceeded 3 MiB. */
   membersOmitted: number;
   /**
-   * For how long there have been items without a member, as the plans say: since the first plan in a row that has left items over. Unset while
-   * the newest plan gives each item to a member. By the clocks of the sidecar that made that plan, and of this one.
+   * For how long plans have left items without a member: since the first such plan in a row. Unset while the newest plan gives each item to a
+   * member. The clocks of the sidecar that made that first plan, and of this one, count.
    */
   shortFor: Duration | undefined;
 }
