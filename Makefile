@@ -304,9 +304,12 @@ chaos-ticks: conductor ## Let 500 ticks of a crontab of 50 lines come due under 
 ALONE = 3
 
 .PHONY: chaos-alone
-chaos-alone: conductor ## Play minutes of faults among members who share a set of 500 items, and among claims of two dozen locks; ALONE=1 for fewer rounds than three of each
+chaos-alone: conductor ## Play minutes of faults among members who share a set of 500 items, and among claims of two dozen locks, for which Curator waits, too; ALONE=1 for fewer rounds than three of each
+	@tools/need java
+	mkdir -p bin/curator && cp test/peers/testdata/curator/pom.xml bin/curator
+	mvn --batch-mode --no-transfer-progress --quiet --file bin/curator dependency:copy-dependencies
 	bin/chaos -alone shares -profile real -rounds $(ALONE) -out bin/chaos-shares $(ARGS)
-	bin/chaos -alone claims -profile real -rounds $(ALONE) -out bin/chaos-claims $(ARGS)
+	bin/chaos -alone claims -curator bin/curator/target/jars -profile real -rounds $(ALONE) -out bin/chaos-claims $(ARGS)
 
 .PHONY: chaos
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
