@@ -24,6 +24,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/internal/sink"
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -215,7 +216,7 @@ func (s *settings) serverOptions(log *zap.Logger, audit audit, metrics *server.M
 	options := s.server
 	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
 	options.SilenceTimeout = s.ensemble.SessionTimeout
-	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched)
+	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched, recipes.MaxClaims)
 	options.Log, options.Audit, options.Metrics, options.Traces = log, audit.log, metrics, traces.ofCalls()
 	return options
 }

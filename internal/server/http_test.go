@@ -324,7 +324,7 @@ func TestOverHTTPThePolicyDecidesToo(t *testing.T) {
 func TestCallersOverHTTPAreOthersThanThoseOfASocket(t *testing.T) {
 	t.Parallel()
 	options := server.Options{Listen: []string{"unix:///run/app?identity=app"}, MaxConnections: 1000}
-	same(t, "leases of one identity", server.NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 1000)
+	same(t, "leases of one identity", server.NewLimits(options, 1000, 1000, 0).Of("socket:app", policy.Leases), 1000)
 	options.HTTPListen = "127.0.0.1:0"
-	same(t, "leases of one of two", server.NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 750)
+	same(t, "leases of one of two", server.NewLimits(options, 1000, 1000, 0).Of("socket:app", policy.Leases), 750)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/methods"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
-	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // What one identity may do in a second where the policy says nothing and there may be others; docs/security.md tells why.
@@ -20,15 +19,15 @@ const (
 	bytesPerSecond    = 8 << 20
 )
 
-// NewLimits are the limits of a server with these options, and of services with so many leases and watched nodes, 0 for any number of them.
-// The policy of Options.Policy stands before them once the server has been made.
-func NewLimits(options Options, leases, watched int) *caller.Limits {
+// NewLimits are the limits of a server with these options, and of services with so many leases, watched nodes and claims, 0 for any number of
+// them. The policy of Options.Policy stands before them once the server has been made.
+func NewLimits(options Options, leases, watched, claims int) *caller.Limits {
 	most := policy.Limits{
 		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: shareOf(budget.MostLong(options.MaxMemory)),
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
 	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
-		most[policy.Leases], most[policy.WatchedNodes], most[policy.Claims] = shareOf(leases), shareOf(watched), shareOf(recipes.MaxClaims)
+		most[policy.Leases], most[policy.WatchedNodes], most[policy.Claims] = shareOf(leases), shareOf(watched), shareOf(claims)
 		most[policy.Streams] = budget.StreamConnections * options.MaxStreams
 		most[policy.SessionsPerSecond] = sessionsPerSecond
 		most[policy.WritesPerSecond], most[policy.BytesPerSecond] = writesPerSecond, bytesPerSecond

@@ -128,7 +128,7 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
 	}
 	if s.options.Limits == nil {
-		s.options.Limits = NewLimits(options, 0, 0)
+		s.options.Limits = NewLimits(options, 0, 0, 0)
 	}
 	registry := options.Metrics.registry
 	if err := errors.Join(registry.Register(gauges{s}), registry.Register(scheduleGauges{s}), s.open()); err != nil {
