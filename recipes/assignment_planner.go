@@ -243,8 +243,9 @@ func (p *Planner) balanced(view AssignmentView, now time.Time) (form planForm, s
 		left -= len(of.items)
 	}
 	if left > 0 {
-		if form.Short = view.Short; form.Short.IsZero() {
-			form.Short = wall().UTC().Truncate(time.Second)
+		form.Short = wall().UTC().Truncate(time.Second)
+		if !view.Short.IsZero() {
+			form.Short = earlier(form.Short, view.Short) // a clock that is ahead may have written that
 		}
 	}
 	return form, same && form.Short.Equal(view.Short)

@@ -74,7 +74,9 @@ type ClaimRequest struct {
 	For    time.Duration // from the grant on
 	May    func() error  // why it must not be granted now; may be nil
 	Caller string        // in whose share of claims it counts: what CallerOfClaims makes of an identity
-	Admit  func() error  // why its caller may have no more claims; asked before one is made; may be nil
+
+	// Admit says why its caller may have no more claims. It is asked before one is made, and done is called when that was answered. May be nil.
+	Admit func() (done func(), _ error)
 }
 
 // CallerOfClaims stands for an identity in records.
@@ -122,7 +124,6 @@ type claimRecord struct {
 // A ClaimState is how a claim stands.
 type ClaimState struct {
 	Lock     string // path of the lock's directory
-	Caller   string // see ClaimRequest
 	Token    int64
 	Until    time.Time     // by the ensemble's clock
 	Reserved time.Duration // until then, by the later of two clocks
@@ -315,7 +316,7 @@ func (c Claims) Release(ctx context.Context, store Store, id string) (ClaimState
 		}
 		err = found.finish(ctx, store, found.at, true)
 		if err == nil {
-			return ClaimState{Lock: found.Lock, Caller: found.Caller, Token: found.place.Czxid}, nil
+			return ClaimState{Lock: found.Lock, Token: found.place.Czxid}, nil
 		}
 		if err := lost.again(err); err != nil {
 			return ClaimState{Lock: found.Lock}, err

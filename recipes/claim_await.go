@@ -105,13 +105,15 @@ func (c Claims) make(ctx context.Context, store Store, lock Lock, wanted ClaimRe
 	case records > MaxClaims: // with the clock
 		return fmt.Errorf("%w, with those that have ended: %d", ErrTooManyClaims, records-1)
 	}
-	for _, directory := range []string{lock.Path, c.Path} {
-		if err := store.MakeDirectory(ctx, directory); err != nil {
+	if wanted.Admit != nil {
+		done, err := wanted.Admit()
+		if err != nil {
 			return err
 		}
+		defer done()
 	}
-	if wanted.Admit != nil {
-		if err := wanted.Admit(); err != nil {
+	for _, directory := range []string{lock.Path, c.Path} {
+		if err := store.MakeDirectory(ctx, directory); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ type bookedClaim struct {
 	next time.Time // it is read again then
 	ends time.Time // of a claim that is held; otherwise zero
 
-	caller string // see ClaimRequest; empty of a claim that has ended
+	caller string // see ClaimRequest
 }
 
 const (
@@ -35,7 +35,7 @@ func (b *ClaimBook) Ends() (ends []time.Time) {
 	return ends
 }
 
-// Callers are how many claims each caller has, as they were read.
+// Callers are how many claims each caller has, with those that ended within a day.
 func (b *ClaimBook) Callers() map[string]int {
 	callers := map[string]int{}
 	for _, of := range b.claims {
@@ -46,23 +46,10 @@ func (b *ClaimBook) Callers() map[string]int {
 	return callers
 }
 
-// Doubt has the claims of these callers be read at the next look.
-func (b *ClaimBook) Doubt(callers map[string]bool) {
-	for name, of := range b.claims {
-		if callers[of.caller] {
-			of.next = time.Time{}
-			b.claims[name] = of
-		}
-	}
-}
-
 // note notes a claim for which there is nothing to do yet, and when there may be.
 func (b *ClaimBook) note(name string, of claimRecord, tolerance time.Duration) (due time.Time) {
 	due = of.end().Add(tolerance)
-	booked := bookedClaim{next: earlier(due, wall().Add(readAgainAfter))}
-	if of.State != claimEnded {
-		booked.caller = of.Caller
-	}
+	booked := bookedClaim{next: earlier(due, wall().Add(readAgainAfter)), caller: of.Caller}
 	if of.State == claimHeld {
 		booked.ends = of.end()
 		booked.next = earlier(booked.next, later(wall(), booked.ends.Add(-ClaimEndsSoon)))
@@ -97,6 +84,7 @@ func (c Claims) Sweep(ctx context.Context, store Store, book *ClaimBook) (next t
 		case err != nil:
 			failures = errors.Join(failures, fmt.Errorf("%s/%s: %w", c.Path, name, err))
 		case isDue:
+			book.claims[name] = bookedClaim{caller: of.Caller} // it may stand for some time yet
 			due = append(due, of)
 		default:
 			next = soonest(next, book.note(name, of, c.Tolerance))

@@ -17,52 +17,55 @@ import (
 // claimsEvery is how often a sidecar looks for claims whose time is over, at least. One sixth of it is how often at most.
 const claimsEvery = time.Minute
 
-// claimCounts are the claims of the ensemble: what the last look has found, and by caller what this sidecar has made since.
+// longestClaimLook is within what time a sidecar looks again that has refused a claim.
+const longestClaimLook = claimsEvery/6 + claimsEvery/10
+
+// claimCounts are the claims of the ensemble: what the last look has found, and by caller what this sidecar has made since. A claim that has
+// ended counts for as long as its record stands: it fills the ensemble, too. Nothing is counted less but by a look.
 type claimCounts struct {
-	mu    sync.Mutex
-	ends  []time.Time     // of those that are held
-	found map[string]int  // by caller, see recipes.CallerOfClaims
-	made  map[string]int  // likewise, less those that were released here
-	stale map[string]bool // the callers of which claims have ended since, or may have: these are to be read again
+	mu      sync.Mutex
+	ends    []time.Time    // of those that are held
+	found   map[string]int // by caller, see recipes.CallerOfClaims
+	made    map[string]int // likewise
+	making  map[string]int // likewise: those that are being made
+	refused bool           // since the last look
 }
 
-// takes counts one more of a caller, unless it would then have more than it may; 0 is any number.
-func (c *claimCounts) takes(whose string, most int) bool {
+// makes counts one more of a caller, unless it would then have more than it may; 0 is any number. done is called when the making was answered.
+func (c *claimCounts) makes(whose string, most int) (done func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if most > 0 && c.found[whose]+c.made[whose] >= most {
-		c.stale[whose] = true
-		return false
+	if most > 0 && c.found[whose]+c.made[whose]+c.making[whose] >= most {
+		c.refused = true
+		return nil, false
 	}
-	c.made[whose]++
-	return true
+	c.making[whose]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.made[whose]++
+		if c.making[whose]--; c.making[whose] == 0 {
+			delete(c.making, whose)
+		}
+	}, true
 }
 
-// gives counts one less, unless it is not known whose it was: a record of an older sidecar does not say that.
-func (c *claimCounts) gives(whose string) {
-	if whose == "" {
-		return
-	}
+// isDue says whether a look is due before its time.
+func (c *claimCounts) isDue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stale[whose] = true
-	c.made[whose]--
+	return c.refused
 }
 
-func (c *claimCounts) isStale() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.stale) > 0
-}
-
-// look has a sweep read the claims that it must, and counts what its book has then.
-func (c *claimCounts) look(book *recipes.ClaimBook, sweep func()) {
+// look counts what a book has after a sweep. What was made before counts for itself until a sweep has read all.
+func (c *claimCounts) look(book *recipes.ClaimBook, sweep func() (all bool)) {
 	c.mu.Lock()
 	before := maps.Clone(c.made)
-	book.Doubt(c.stale)
-	clear(c.stale)
+	c.refused = false
 	c.mu.Unlock()
-	sweep()
+	if !sweep() {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ends, c.found = book.Ends(), book.Callers()
@@ -99,21 +102,16 @@ const (
 // ClaimStates counts the claims that are held in the ensemble, by state, as the sidecar has read them last.
 func (s *Services) ClaimStates() map[string]int { return s.claimCounts.states() }
 
-// admitsClaim counts a claim in its caller's share once, before it is made. forget takes that back.
-func (s *Services) admitsClaim(from caller.Caller, wanted *recipes.ClaimRequest) (forget func()) {
-	admitted := false
+// admitClaim has a claim count in its caller's share.
+func (s *Services) admitClaim(from caller.Caller, wanted *recipes.ClaimRequest) {
 	wanted.Caller = recipes.CallerOfClaims(from.Identity)
-	wanted.Admit = func() error {
+	wanted.Admit = func() (done func(), _ error) {
 		most := s.options.ClaimShare(from.Identity)
-		if admitted = admitted || s.claimCounts.takes(wanted.Caller, most); !admitted {
-			return QuotaExceeded("claims", most, from.Identity, 0)
+		done, ok := s.claimCounts.makes(wanted.Caller, most)
+		if !ok {
+			return nil, QuotaExceeded("claims", most, from.Identity, longestClaimLook)
 		}
-		return nil
-	}
-	return func() {
-		if admitted {
-			s.claimCounts.gives(wanted.Caller)
-		}
+		return done, nil
 	}
 }
 
@@ -127,18 +125,20 @@ func (s *Services) Tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Now().Before(due) && !s.claimCounts.isStale() {
+		if time.Now().Before(due) && !s.claimCounts.isDue() {
 			continue
 		}
 		due = time.Now().Add(claimsEvery)
-		s.claimCounts.look(&book, func() {
+		s.claimCounts.look(&book, func() (all bool) {
 			next, err := s.claims().Sweep(ctx, s.ensemble, &book)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, recipes.ErrUnreachable) {
+			unreachable := errors.Is(err, recipes.ErrUnreachable)
+			if err != nil && ctx.Err() == nil && !unreachable {
 				s.options.Log.Warn("claims whose time is over may stand yet", zap.Error(err))
 			}
 			if !next.IsZero() {
 				due = time.Now().Add(min(claimsEvery, max(claimsEvery/6, time.Until(next))))
 			}
+			return ctx.Err() == nil && !unreachable
 		})
 	}
 }

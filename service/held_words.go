@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -35,10 +36,11 @@ func hasField[M proto.Message](name protoreflect.Name) bool {
 // eventOf makes a stream's message of an event that it tells in the field of this name.
 func eventOf[M, E proto.Message](name protoreflect.Name) func(E) M {
 	var none M
-	of := none.ProtoReflect().Type()
+	var event E
+	of, kind := none.ProtoReflect().Type(), event.ProtoReflect().Descriptor().FullName()
 	field := of.Descriptor().Fields().ByName(name)
-	if field == nil {
-		panic(string(of.Descriptor().FullName()) + " has no field " + string(name))
+	if field == nil || field.Message() == nil || field.Message().FullName() != kind {
+		panic(fmt.Sprintf("%s has no %s %s", of.Descriptor().FullName(), kind, name))
 	}
 	return func(event E) M {
 		message := of.New()

@@ -88,11 +88,8 @@ func (l *lockService) Claim(ctx context.Context, request *lockv1.ClaimRequest) (
 		defer stop()
 		late = waiting.Done()
 	}
-	forget := l.services.admitsClaim(from, &wanted)
+	l.services.admitClaim(from, &wanted)
 	of, err := l.services.claims().Claim(ctx, l.services.ensemble, l.directory.lock(asked), wanted, late)
-	if err != nil {
-		forget()
-	}
 	if errors.Is(err, recipes.ErrClaimWaits) && *wait == 0 {
 		err = errLockHeld
 	}
@@ -132,9 +129,6 @@ func (l *lockService) releaseClaim(ctx context.Context, id string) error {
 		return err
 	}
 	of, err := l.services.claims().Release(ctx, l.services.ensemble, id)
-	if err == nil {
-		l.services.claimCounts.gives(of.Caller)
-	}
 	err = meaningOfClaim(err)
 	l.services.audit.wrote(caller.Of(ctx), kindClaim, "release", l.directory.called(of.Lock), err, zap.Int64("fencing_token", of.Token))
 	return err

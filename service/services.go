@@ -146,7 +146,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		},
 	}
 	s.schedules.known = map[string]*bookedSchedule{}
-	s.claimCounts = claimCounts{made: map[string]int{}, stale: map[string]bool{}}
+	s.claimCounts = claimCounts{made: map[string]int{}, making: map[string]int{}}
 	s.audit = newAudit(options.Audit, options.AuditTakes)
 	s.lockService = &lockService{services: s, directory: s.lockDirectory()}
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)

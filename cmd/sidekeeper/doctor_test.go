@@ -37,7 +37,7 @@ func TestDoctorExitsWithTheMostSevereThingItFinds(t *testing.T) {
 		},
 		{
 			"a timeout of little use", append(healthy, "--session-timeout=4s"), exitWarnings,
-			"warning: --session-timeout: with 4s a lease is valid for 2.",
+			"warning: --session-timeout: with 4s, a lease is valid for 2.",
 		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
 		{

@@ -19,7 +19,7 @@ const (
 	IncompleteRequests       // that are read at once
 	Leases
 	WatchedNodes // keys and members
-	Claims       // that stand or wait
+	Claims       // that stand, wait, or ended within a day
 	SessionsPerSecond
 	WritesPerSecond
 	BytesPerSecond // of requests that write

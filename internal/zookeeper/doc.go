@@ -100,8 +100,8 @@
 // does, and leaves for another server as any session does whose heartbeat is not answered. A session that has come back over another connection
 // goes by others only where one server is known to answer. No validity rests on this, and it wakes no session.
 //
-// A caller that asks how long it may count on the session gets an answer all the same (AssuredFor), and does not wake it. If the caller makes
-// nothing on the session by then, there is nothing that it counts on in vain. If it does, that is not granted before the session is valid
+// A caller that asks how long it may count on the session gets an answer all the same (AssuredFor), and does not wake it. If nothing is made
+// on the session by then, there is nothing that it counts on in vain. If something is, that is not granted before the session is valid
 // again. And the session is not valid again before its deadline is as late as each answer that a caller got. So no caller counts on what it
 // has for longer than it is proved. While the session is being woken, no answer names a later instant than those before. Else it would have
 // to be proved for longer and longer.

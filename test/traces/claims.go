@@ -1,13 +1,14 @@
 package traces
 
 import (
+	"path"
 	"strings"
 
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // isClaim says whether the place of this path is a claim's. It belongs to no session: the session that has made it may end.
-func isClaim(place string) bool { return strings.Contains(place, "-claim-") }
+func isClaim(place string) bool { return strings.Contains(path.Base(place), "-claim-") }
 
 // claim takes in what was done with the place of a claim. For the model, a claim is a caller of its own that is never lost. It asks for its
 // place as the ensemble makes that, and gives it up as that goes, regardless of why. So the trace shows that its grant, and those of all

@@ -48,6 +48,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]int{"": 1}}
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case line.Place != "" && isClaim(line.Place): // which is no session's
 		case line.Kind == elsewhere:
 			session.other = true
 		case line.Kind == condemned, line.Kind == trace.Replaced: // what becomes of it is nobody's promise
