@@ -144,6 +144,30 @@ func TestAClaimStandsInTheQueueAsOthersDo(t *testing.T) {
 	})
 }
 
+// The delay of a hold that was lost is over first, for a claim that waited and for one that comes later.
+func TestAClaimOutwaitsTheDelayOfALostHold(t *testing.T) {
+	for name, waits := range map[string]bool{"that waits": true, "that comes later": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				holder := w.delayed(recipes.Exclusive, 20)
+				var claim *claimer
+				if waits {
+					claim = w.claims("deploy")
+				}
+				holder.session.Expire()
+				<-holder.over
+				if !waits {
+					claim = w.claims("deploy")
+				}
+				time.Sleep(20*time.Second - 1)
+				claim.stands("waiting")
+				time.Sleep(time.Second)
+				claim.stands("ok")
+			})
+		})
+	}
+}
+
 func TestAClaimMayBeAskedForAgain(t *testing.T) {
 	inBubble(t, func(w world) {
 		first := w.join(recipes.Exclusive)

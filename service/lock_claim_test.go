@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -164,6 +165,11 @@ func TestAClaimCountsWhereHoldersDo(t *testing.T) {
 		event, err := all.Recv()
 		s.must(err)
 		same(t, "several locks wait for it", event.GetQueued().GetLocks()[0].GetName(), "staging")
+		watch := s.watch("staging")
+		watch.sees("1 + 1")
+		same(t, "watched", watch.last.GetHolders()[0].GetClaim().GetReason(), "apply")
+		_, err = s.elections.Transfer(s.context(), &electionv1.TransferRequest{Name: "staging", To: "anybody"})
+		same(t, "leadership that is claimed", outcome(err), "NotFound CANDIDATE_NOT_FOUND")
 		explained, err := s.Explain(s.context(), &lockv1.ExplainRequest{Name: "staging"})
 		s.must(err)
 		holder := explained.GetLocks()[0].GetHolders()[0]
