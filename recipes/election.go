@@ -32,8 +32,8 @@ type Handover struct {
 }
 
 // Transfer has the leader asked to let go for another candidate, the first of that name. Before that, those that stand between them step back.
-// Nothing comes in between while they do: places are taken at the end. ErrNoCandidate, *ForeignCandidate; ErrOutcomeUnknown if a reply was
-// lost: asking again is safe.
+// Nothing comes in between while they do: places are taken at the end. ErrNoCandidate, *ForeignCandidate; ErrNoProcess if a claim holds the
+// election's lock; ErrOutcomeUnknown if a reply was lost: asking again is safe.
 func (l Lock) Transfer(ctx context.Context, store Store, asked Handover) error {
 	if err := store.CatchUp(ctx); err != nil {
 		return err
@@ -45,6 +45,8 @@ func (l Lock) Transfer(ctx context.Context, store Store, asked Handover) error {
 			return err
 		case len(ahead) == 0:
 			return nil
+		case ahead[0].claims:
+			return ErrNoProcess
 		case next.asked.To != "": // it is about to step back itself, for an earlier one
 			err = l.awaitGone(ctx, store, []*candidate{next}, asked.Patience)
 		case len(ahead) == 1:

@@ -160,6 +160,12 @@ func TestAClaimCountsWhereHoldersDo(t *testing.T) {
 			return answer.GetHeld()
 		}
 		same(t, "verified", verify(), true)
+		candidate := s.campaign(s.callers, &electionv1.CampaignRequest{Name: "staging", Candidate: "next"})
+		candidate.sees("candidate 1 behind ci-7")
+		_, err = s.elections.Transfer(s.context(), &electionv1.TransferRequest{Name: "staging", To: "next"})
+		same(t, "leadership that is claimed", outcome(err), "FailedPrecondition NO_PROCESS")
+		candidate.cancel()
+		synctest.Wait() // until its place has gone
 		all, err := s.AcquireAll(s.context(), &lockv1.AcquireAllRequest{Locks: []*lockv1.WantedLock{{Name: "staging"}, {Name: "free"}}})
 		s.must(err)
 		event, err := all.Recv()
@@ -169,7 +175,7 @@ func TestAClaimCountsWhereHoldersDo(t *testing.T) {
 		watch.sees("1 + 1")
 		same(t, "watched", watch.last.GetHolders()[0].GetClaim().GetReason(), "apply")
 		_, err = s.elections.Transfer(s.context(), &electionv1.TransferRequest{Name: "staging", To: "anybody"})
-		same(t, "leadership that is claimed", outcome(err), "NotFound CANDIDATE_NOT_FOUND")
+		same(t, "leadership for none", outcome(err), "NotFound CANDIDATE_NOT_FOUND")
 		explained, err := s.Explain(s.context(), &lockv1.ExplainRequest{Name: "staging"})
 		s.must(err)
 		holder := explained.GetLocks()[0].GetHolders()[0]
