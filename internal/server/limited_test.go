@@ -105,11 +105,11 @@ func TestWhereThereIsOneIdentityNoPaceHolds(t *testing.T) {
 		options server.Options
 		want    string
 	}{
-		{server.Options{Listen: []string{"unix:///s"}, MaxConnections: 100, MaxStreams: 10}, "75 40 48 750 75 1000 20000 8388608"},
-		{server.Options{Listen: []string{"unix:///s"}, MaxStreams: 10, AllOperate: true}, "0 0 48 1000 100 0 0 0"},
-		{server.Options{Listen: []string{"localhost:0"}, MaxConnections: 100, MaxStreams: 10}, "75 0 48 1000 100 0 0 0"},
+		{server.Options{Listen: []string{"unix:///s"}, MaxConnections: 100, MaxStreams: 10}, "75 40 48 750 75 150 1000 20000 8388608"},
+		{server.Options{Listen: []string{"unix:///s"}, MaxStreams: 10, AllOperate: true}, "0 0 48 1000 100 0 0 0 0"},
+		{server.Options{Listen: []string{"localhost:0"}, MaxConnections: 100, MaxStreams: 10}, "75 0 48 1000 100 0 0 0 0"},
 	} {
-		limits := server.NewLimits(c.options, 1000, 100, 0)
+		limits := server.NewLimits(c.options, 1000, 100, 200)
 		var got []string
 		for limit := range policy.LimitNames() {
 			got = append(got, fmt.Sprint(limits.Of("uid:1", policy.Limit(limit))))
