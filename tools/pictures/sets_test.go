@@ -57,7 +57,7 @@ func TestAnOperatorSeesWhoHasTheItemsOfASetAndWhatMoves(t *testing.T) {
 	held := s.hold(s.client(), "orders/3", hostile) // without the set
 	b := s.begin()
 	b.choose("sets")
-	b.do(chromedp.Poll(`document.querySelector('.grid[role="grid"] .space .row')?.innerText.split(/\s+/).join(" ") === "orders 4 0 4 –"`, nil))
+	b.do(chromedp.Poll(`document.querySelector('.grid[role="grid"] .space .row')?.innerText.split(/\s+/).join(" ") === "orders 4 0 4 – –"`, nil))
 	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
 	b.fact("plan", "none yet")
 	b.fact("without a member", "4: 0, 1, 2, 3; seen so since ")
@@ -73,7 +73,7 @@ func TestAnOperatorSeesWhoHasTheItemsOfASetAndWhatMoves(t *testing.T) {
 	b.row("Items", "0", "one", "one", "held")
 	b.row("Members", "one", "3 of 4", "≤ 2000", "pod one")
 	b.row("Moves", "3", "planned", "–", "one")
-	b.do(chromedp.Poll(`/^orders 4 1 0 \d/.test(document.querySelector('.grid[role="grid"] .space .row').innerText.split(/\s+/).join(" "))`, nil))
+	b.do(chromedp.Poll(`/^orders 4 1 0 – \d/.test(document.querySelector('.grid[role="grid"] .space .row').innerText.split(/\s+/).join(" "))`, nil))
 	b.inEachShape(func(shape string) { b.obeys("a set" + shape) })
 
 	must(t, held.Release(t.Context()))

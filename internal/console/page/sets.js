@@ -77,7 +77,7 @@ export const sets = {
     { ...count("items", "items"), text: (row) => row.items ?? "not readable" },
     count("members", "members"),
     count("unassigned", "unassigned"),
-    { title: "for", className: "number", text: (row) => (row.shortFor ? time(seconds(row.shortFor)) : "–"), sort: (row) => seconds(row.shortFor) },
+    { title: "for", className: "number wide", text: (row) => (row.shortFor ? time(seconds(row.shortFor)) : "–"), sort: (row) => seconds(row.shortFor) },
     { title: "plan's age", className: "number wide", text: (row) => (row.age ? time(seconds(row.age)) : "–"), sort: (row) => seconds(row.age) },
   ],
   get: async (row) => { // the row is one opening of the details, for as long as which it remembers
