@@ -168,6 +168,19 @@ func TestProbesOverGRPCThatDoNotComeKeepNoProbeOut(t *testing.T) {
 	}
 }
 
+func TestASidecarStopsWithoutAnErrorBesideAScraperThatAsksForNothing(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, func(o *server.Options) { o.MetricsListen = "127.0.0.1:0" })
+	conn, err := net.Dial("tcp", p.server.MetricsAddress())
+	must(t, err)
+	defer conn.Close()
+	same(t, "a probe", fetched(t, p.scraped()+"/healthz"), "ok\n") // the sidecar has taken the connection before it
+	p.cancel()
+	must(t, p.serve())
+	_, err = io.Copy(io.Discard, conn)
+	must(t, err) // the sidecar has ended it
+}
+
 func TestConnectionsOfHTTP2ThatAskForNothingDoNotKeepAScraperOut(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t, func(o *server.Options) { o.MetricsListen = "127.0.0.1:0" })

@@ -371,9 +371,19 @@ func (s *Server) closeHTTP(ctx context.Context) error {
 	defer cancel()
 	var group errgroup.Group
 	for _, server := range s.http {
-		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
+		group.Go(func() error { return closeOneHTTP(ctx, server) })
 	}
 	return group.Wait()
+}
+
+// closeOneHTTP lets requests under way end, and cuts the connections of those that do not. A client that is slow, or that has connected and
+// asks for nothing, is no failure of the sidecar.
+func closeOneHTTP(ctx context.Context, server *http.Server) error {
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return errors.Join(err, server.Close())
 }
 
 // closeGRPC tells callers to go away, lets calls under way end, and cuts the connections of those that do not. It is bounded,
