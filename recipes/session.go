@@ -30,7 +30,7 @@ var (
 	ErrLocalSession = errors.New("the ensemble makes no ephemeral nodes for local sessions: " +
 		"set localSessionsEnabled=false, or localSessionsUpgradingEnabled=true, at its servers")
 	// ErrUnreachable means that the ensemble does not answer; nothing was sent.
-	ErrUnreachable = errors.New("ensemble unreachable")
+	ErrUnreachable = errors.New("the ensemble does not answer")
 	// ErrRestored means that the ensemble's state is older than it was, so that fencing tokens would repeat; nothing was sent.
 	ErrRestored = fmt.Errorf("%w: restored from an older state, so that fencing tokens would repeat", ErrUnreachable)
 	// ErrOutcomeUnknown means that a reply was lost and what became of the request cannot be found out.

@@ -48,6 +48,8 @@ type step struct {
 	Error                            *string
 	Code, Field, Reason              string
 	Certificate, Authority           string
+	Address                          *string
+	Says                             string
 	Later, All                       bool
 	Within, After, For               float64
 	Wait, Grace, TTL                 *float64
@@ -170,6 +172,8 @@ type stage struct {
 	views   map[string]*sidekeeper.ConfigView
 	works   *floor // of those that share sets
 
+	commands map[string]func() // see how a command that runs ends
+
 	mu          sync.Mutex
 	positions   map[string]int
 	waiting     map[string]int
@@ -211,7 +215,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery, flags ...s
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, stand: map[string]*sidekeeper.Claim{},
 		pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
-		shown: map[string]string{}, works: newFloor(),
+		shown: map[string]string{}, works: newFloor(), commands: map[string]func(){},
 		ahead:       map[string]map[string]int{},
 		revocations: map[string]sidekeeper.Revocation{},
 	}
@@ -271,6 +275,10 @@ var overTCP = regexp.MustCompile(`callers: .* (127\.0\.0\.1:\d+)`)
 // connect makes a client over TCP.
 func (s *stage) connect(of step) {
 	s.t.Helper()
+	if of.Address != nil {
+		s.connectPlainly(of)
+		return
+	}
 	s.startAt("unix://"+s.folder+"/f.sock", s.folder+"/foreign").Kill()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	authority, err := os.ReadFile(s.folder + "/" + of.Authority + "/ca.pem")
@@ -282,9 +290,7 @@ func (s *stage) connect(of step) {
 		must(s.t, err)
 		config.Certificates = []tls.Certificate{pair}
 	}
-	said, err := os.ReadFile(s.folder + "/own.said")
-	must(s.t, err)
-	client, err := sidekeeper.Dial(overTCP.FindStringSubmatch(string(said))[1], sidekeeper.WithTLS(config))
+	client, err := sidekeeper.Dial(s.tells(overTCP), sidekeeper.WithTLS(config))
 	must(s.t, err)
 	s.clients[of.Client] = client
 }
@@ -347,6 +353,8 @@ func (s *stage) isError(of step, err error) {
 	if of.Field != "" && (len(told.Fields) != 1 || told.Fields[0].Field != of.Field) {
 		s.t.Fatalf("it tells of the fields %v, not of %s", told.Fields, of.Field)
 	}
+	_, text, _ := strings.Cut(told.Error(), ": ")
+	s.says(of, text, false)
 }
 
 // until returns when something has happened, in the time that the step allows.
@@ -540,6 +548,7 @@ var doing = map[string]func(*stage, step){
 		s.ended(of, s.client(of).TransferLeadership(s.t.Context(), of.Election, of.To, options))
 	},
 	"connect": (*stage).connect,
+	"command": (*stage).command,
 	"cancel": func(s *stage, of step) {
 		s.pending[of.Of].cancel()
 		if got := <-s.pending[of.Of].result; !errors.Is(got.err, context.Canceled) {
@@ -1095,6 +1104,7 @@ var expecting = map[string]func(*stage, step){
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
 	"done":   func(s *stage, of step) { s.ended(of, receive(s.t, s.jobs[of.Of].done)) },
+	"ended":     func(s *stage, of step) { s.commands[of.Of]() },
 	"releasing": func(s *stage, of step) {
 		s.until(of, func() bool {
 			held := s.jobs[of.Of].held.Load()

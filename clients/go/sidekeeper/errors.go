@@ -113,17 +113,25 @@ type Error struct {
 	Message  string            // for people, without the reason
 	Metadata map[string]string // more about the reason
 	Fields   []FieldError      // with ErrInvalidField
+
+	unreached bool // whether gRPC says that it has not reached a sidecar, and the Message is gRPC's
 }
 
 // A FieldError says which rule a field of the request breaks.
 type FieldError struct{ Field, Rule string }
 
 func (e *Error) Error() string {
-	if e.Reason == "" {
+	switch {
+	case e.unreached:
+		return fmt.Sprintf("%s: the sidecar is not reachable (%s): %s", e.Code, e.Message, look)
+	case e.Reason == "":
 		return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	default:
+		return fmt.Sprintf("%s (%s): %s", e.Code, e.Reason, e.Message)
 	}
-	return fmt.Sprintf("%s (%s): %s", e.Code, e.Reason, e.Message)
 }
+
+const look = "see that it runs, that " + AddressVariable + " is its address, and that both use TLS or neither does"
 
 // Is tells errors.Is whether target is the sentinel of this error's reason or, where gRPC itself ended the call, the
 // context's error behind it.
@@ -183,6 +191,7 @@ func fromStatus(err error) error {
 	if e.Reason != "" { // which the message repeats for those who cannot read the details
 		e.Message = strings.TrimPrefix(e.Message, e.Reason+": ")
 	}
+	e.unreached = e.Code == codes.Unavailable && e.Reason == ""
 	return e
 }
 

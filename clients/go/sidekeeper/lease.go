@@ -110,7 +110,7 @@ func (l *Lease) dropUnused(what string, err error) error {
 	<-l.followed
 	if lost != nil && lost.Code == codes.Aborted && errors.Is(err, lost) {
 		return fmt.Errorf("%s: %w", what, &Error{
-			Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: "nothing is held: " + lost.Error(),
+			Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: "nothing is held: " + lost.Message,
 		})
 	}
 	return err

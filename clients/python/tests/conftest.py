@@ -50,6 +50,8 @@ class Sidecar:
         self.address = f"unix://{directory}/s.sock"
         self.secure_address = ""
         """Over TCP, with the certificates."""
+        self.ensemble_address = ""
+        """Where programs of ZooKeeper connect, and no gRPC is spoken."""
         self.process: subprocess.Popen[str] | None = None
         directory.mkdir(exist_ok=True)
         self.start()
@@ -63,6 +65,8 @@ class Sidecar:
         for line in self.process.stdout:  # it serves when it says so
             if listening := re.search(r"callers: .* (127\.0\.0\.1:\d+)", line):
                 self.secure_address = listening[1]
+            if joined := re.search(r"ensemble: +(127\.0\.0\.1:\d+)", line):
+                self.ensemble_address = joined[1]
             if "Ctrl-C here stops it" in line:
                 return
         raise RuntimeError("the sidecar does not start")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +22,7 @@ from sidekeeper import _clock, aio
 from conftest import ROOT, Sidecar
 
 TABLE = yaml.safe_load((ROOT / "clients" / "conformance" / "scenarios.yaml").read_text())
+SITUATIONS = yaml.safe_load((ROOT / "clients" / "conformance" / "situations.yaml").read_text())
 SCENARIOS = [scenario for scenario in TABLE if "python" in scenario.get("only", ["python"])]
 WITHIN = 10.0
 
@@ -115,6 +117,12 @@ class Stage:
         assert reason is None or cause.reason == reason, cause
         assert "code" not in step or cause.code.name == step["code"], cause
         assert "field" not in step or [each.field for each in cause.fields] == [step["field"]], cause
+        self.check_text(step, cause.message)
+
+    def check_text(self, step: Step, text: str) -> None:
+        if "says" in step:
+            wanted = SITUATIONS[step["says"]]["clients"]
+            assert re.fullmatch(".*".join(re.escape(part) for part in wanted.split("…")), text), text
 
     async def until(self, step: Step, happened: Callable[[], bool]) -> None:
         began = time.monotonic()
@@ -252,6 +260,9 @@ class Stage:
             await self.attempt(step, work)
 
     async def do_connect(self, step: Step) -> None:
+        if "address" in step:
+            self.connect_plainly(step)
+            return
         foreign = Sidecar(self.sidecar.program, self.sidecar.directory / "foreign")
         foreign.end()
         folders = {"own": self.sidecar.certificates, "foreign": foreign.certificates}
@@ -262,6 +273,16 @@ class Stage:
             credentials["private_key"] = (folder / "client-key.pem").read_bytes()
         secure = grpc.ssl_channel_credentials(**credentials)
         self.clients[step["client"]] = aio.Client(self.sidecar.secure_address, credentials=secure)
+
+    def connect_plainly(self, step: Step) -> None:
+        special = {"the secure one": self.sidecar.secure_address, "the ensemble's": self.sidecar.ensemble_address}
+        address = special.get(step["address"], step["address"])
+        if "says" not in step:
+            self.clients[step["client"]] = aio.Client(address)
+            return
+        with pytest.raises(ValueError, match="address") as refused:
+            aio.Client(address)
+        self.check_text(step, str(refused.value))
 
     async def do_cancel(self, step: Step) -> None:
         task = self.things[step["of"]].task

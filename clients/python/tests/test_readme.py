@@ -1,4 +1,4 @@
-"""What the README shows runs."""
+"""What the README and the page about Celery show runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import pytest
 from conftest import PATIENT, Sidecar
 
 PACKAGE = Path(__file__).parents[1]
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", (PACKAGE / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
+def shown_in(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+SNIPPETS = shown_in(PACKAGE / "README.md") + shown_in(PACKAGE / "celery.md")
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
@@ -34,9 +40,8 @@ def test_a_snippet_runs(snippet: str, sidecar: Sidecar, tmp_path: Path) -> None:
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 14
+    assert len(SNIPPETS) == 15
 
 
 def test_the_repositorys_readme_shows_the_same() -> None:
-    shown = re.findall(r"^```python\n(.*?)^```", (PACKAGE.parents[1] / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert shown == [SNIPPETS[0].removeprefix("import sidekeeper\n\n")]
+    assert shown_in(PACKAGE.parents[1] / "README.md") == [SNIPPETS[0].removeprefix("import sidekeeper\n\n")]

@@ -458,6 +458,8 @@ export function closed(): SidekeeperError {
   return new SidekeeperError(status.CANCELLED, { message: "the client is closed" });
 }
 
+const LOOK = "see that it runs, that SIDEKEEPER_ADDRESS is its address, and that both use TLS or neither does";
+
 /** The error that gRPC's stands for. */
 export function fromStatus(error: ServiceError): SidekeeperError {
   const details = error.metadata.get("grpc-status-details-bin")[0];
@@ -468,7 +470,7 @@ export function fromStatus(error: ServiceError): SidekeeperError {
   const away = error.code === status.UNAVAILABLE && reason === "";
   return new (byReason.get(reason) ?? SidekeeperError)(error.code, {
     ...found,
-    message: away ? `no contact with the sidecar: ${told}` : told,
+    message: away ? `the sidecar is not reachable (${told}): ${LOOK}` : told,
   });
 }
 

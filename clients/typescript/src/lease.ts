@@ -147,7 +147,7 @@ export async function onOwn<T>(
     const lost = lease.error?.cause;
     await lease.abandon();
     if (lost !== undefined && error === lost && lost.code === status.ABORTED) {
-      throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${lost.reason}: ${lost.message}`, status.UNAVAILABLE);
+      throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${lost.message}`, status.UNAVAILABLE);
     }
     throw error;
   }

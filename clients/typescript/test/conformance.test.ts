@@ -53,6 +53,8 @@ interface Step {
   readonly field?: string;
   readonly certificate?: string;
   readonly authority?: string;
+  readonly address?: string;
+  readonly says?: string;
   readonly reason?: string;
   readonly later?: boolean;
   readonly all?: boolean;
@@ -116,6 +118,10 @@ interface Scenario {
 const scenarios = parse(readFileSync(path.join(ROOT, "clients/conformance/scenarios.yaml"), "utf8"), {
   intAsBigInt: true,
 }) as Scenario[];
+const situations = parse(readFileSync(path.join(ROOT, "clients/conformance/situations.yaml"), "utf8")) as Record<
+  string,
+  { readonly clients: string } | undefined
+>;
 const played = scenarios.filter(({ only }) => only?.includes("typescript") ?? true);
 
 /** Something that is waited for in the background. */
@@ -192,6 +198,10 @@ class Stage {
 
   /** Makes a client over TCP. */
   private async connect(step: Step): Promise<void> {
+    if (step.address !== undefined) {
+      this.connectPlainly(step, step.address);
+      return;
+    }
     const foreign = await Sidecar.start();
     try {
       const of = (whose?: string): Sidecar => (whose === "foreign" ? foreign : this.sidecar);
@@ -202,6 +212,21 @@ class Stage {
     } finally {
       await foreign.end();
     }
+  }
+
+  private connectPlainly(step: Step, address: string): void {
+    const special = new Map([
+      ["the secure one", this.sidecar.secureAddress],
+      ["the ensemble's", this.sidecar.ensembleAddress],
+    ]);
+    try {
+      this.clients.set(step.client ?? "one", new Client({ address: special.get(address) ?? address }));
+    } catch (error) {
+      assert.ok(error instanceof RangeError && step.says !== undefined, String(error));
+      this.checkText(step, error.message);
+      return;
+    }
+    assert.equal(step.says, undefined);
   }
 
   /** Does it, and sees that it fails as it must. */
@@ -232,6 +257,14 @@ class Stage {
         cause.fields.map(({ field }) => field),
         [step.field],
       );
+    }
+    this.checkText(step, cause.message);
+  }
+
+  private checkText(step: Step, text: string): void {
+    if (step.says !== undefined) {
+      const parts = situations[step.says]?.clients.split("…") ?? [];
+      assert.match(text, new RegExp(`^${parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`, "s"));
     }
   }
 

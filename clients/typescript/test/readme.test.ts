@@ -1,4 +1,4 @@
-/** What the README shows compiles and runs. */
+/** What the README and the page about NestJS show compiles and runs. */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,7 +13,7 @@ function shownIn(file: string): string[] {
   return [...readFileSync(file, "utf8").matchAll(/^```(?:java|type)script\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
 }
 
-const snippets = shownIn(path.join(PACKAGE, "README.md"));
+const snippets = [...shownIn(path.join(PACKAGE, "README.md")), ...shownIn(path.join(PACKAGE, "nestjs.md"))];
 
 void test("what the README shows compiles and runs", async (t) => {
   assert.equal(snippets.length, 14);

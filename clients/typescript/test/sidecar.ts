@@ -84,6 +84,8 @@ export class Sidecar {
   readonly address: string;
   /** Where it listens over TCP, with the certificates. */
   secureAddress = "";
+  /** Where programs of ZooKeeper connect, and no gRPC is spoken. */
+  ensembleAddress = "";
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
@@ -122,6 +124,7 @@ export class Sidecar {
       return said.includes("Ctrl-C here stops it");
     });
     this.secureAddress = /callers: .* (127\.0\.0\.1:\d+)/.exec(said)?.[1] ?? "";
+    this.ensembleAddress = /ensemble: +(127\.0\.0\.1:\d+)/.exec(said)?.[1] ?? "";
   }
 
   /** A certificate or key that it has made. */

@@ -499,6 +499,9 @@ def named(reason: str, message: str, code: grpc.StatusCode = grpc.StatusCode.ABO
     return BY_REASON.get(reason, SidekeeperError)(code, message)
 
 
+_LOOK = "see that it runs, that SIDEKEEPER_ADDRESS is its address, and that both use TLS or neither does"
+
+
 def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[Any] | None) -> SidekeeperError:
     """The error that a status with its trailer stands for."""
     reason, message = _split(details or "")
@@ -508,7 +511,7 @@ def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[An
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             reason, metadata, fields = _read_details(value, reason)
     if code is grpc.StatusCode.UNAVAILABLE and not reason:
-        message = f"the sidecar is not reachable ({message}): see that it runs, and that SIDEKEEPER_ADDRESS is its address"
+        message = f"the sidecar is not reachable ({message}): {_LOOK}"
     return BY_REASON.get(reason, SidekeeperError)(code, message, metadata, fields)
 
 

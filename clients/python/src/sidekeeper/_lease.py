@@ -147,7 +147,7 @@ async def on_own(
         lost = lease.error
         await lease._abandon()
         if lost is not None and error is lost.cause and lost.cause.code is grpc.StatusCode.ABORTED:
-            raise named("ENSEMBLE_UNREACHABLE", f"nothing is held: {lost.cause}", grpc.StatusCode.UNAVAILABLE) from None
+            raise named("ENSEMBLE_UNREACHABLE", f"nothing is held: {lost.cause.message}", grpc.StatusCode.UNAVAILABLE) from None
         raise
 
 

@@ -98,7 +98,7 @@ def resolve(target: str | None) -> tuple[str, bool]:
         return target, True
     host, _, port = target.rpartition(":")
     if not host or "/" in host or not port.isdecimal():
-        raise ValueError(f"sidecar address {target!r} is neither unix:///path, a path nor host:port")
+        raise ValueError(f'sidecar address "{target}" is neither unix:///path, a path nor host:port')
     return target, _is_loopback(host.strip("[]"))
 
 

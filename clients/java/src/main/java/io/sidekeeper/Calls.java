@@ -93,7 +93,13 @@ final class Calls {
   }
 
   private SidekeeperException failure(Status status, Metadata trailers) {
-    return closed ? closed() : SidekeeperException.of(explained(broken(status)), trailers);
+    if (closed) {
+      return closed();
+    }
+    Status ended = broken(status);
+    SidekeeperException told = SidekeeperException.of(ended, trailers);
+    boolean unreached = told.code() == Status.Code.UNAVAILABLE && told.reason().isEmpty();
+    return unreached ? SidekeeperException.of(explained(ended), trailers) : told;
   }
 
   /**
@@ -107,21 +113,21 @@ final class Calls {
         : status;
   }
 
-  /** Says where no sidecar was reached, and why not, in place of gRPC's "io exception". */
+  /** Says where no sidecar was reached, why not, and what to look at. */
   private Status explained(Status status) {
     Throwable cause = status.getCause();
-    if (status.getCode() != Status.Code.UNAVAILABLE || cause == null) {
-      return status;
+    @Nullable String why = status.getDescription();
+    if (cause != null) { // of which gRPC says "io exception"
+      why = cause.getMessage() == null ? cause.toString() : cause.getMessage();
     }
-    String why = cause.getMessage() == null ? cause.toString() : cause.getMessage();
     return status.withDescription(
-        "the sidecar is not reachable at "
+        "the sidecar is not reachable ("
             + address
-            + " ("
+            + ": "
             + why
-            + "): see that it runs and listens there, or set "
+            + "): see that it runs, that "
             + Transport.ADDRESS_VARIABLE
-            + " to its address");
+            + " is its address, and that both use TLS or neither does");
   }
 
   /** Makes a call with one answer, once. */

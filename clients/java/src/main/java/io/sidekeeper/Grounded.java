@@ -111,7 +111,7 @@ abstract class Grounded<Q extends Message, R extends Message> extends HeldStream
     if (lost == null || why != lost.why() || lost.why().code() != Status.Code.ABORTED) {
       return why;
     }
-    Told told = new Told("nothing is held: " + lost.why().reason() + ": " + why.getMessage());
+    Told told = new Told("nothing is held: " + why.getMessage());
     return new EnsembleUnreachableException(Status.Code.UNAVAILABLE, told);
   }
 }

@@ -175,7 +175,7 @@ class OwnLeaseTest {
     SidekeeperException failed = failure(tried);
     assertInstanceOf(EnsembleUnreachableException.class, failed);
     assertEquals(Status.Code.UNAVAILABLE, failed.code());
-    assertEquals("nothing is held: LEASE_LOST: LEASE_LOST", failed.getMessage());
+    assertEquals("nothing is held: LEASE_LOST", failed.getMessage());
   }
 
   @Test

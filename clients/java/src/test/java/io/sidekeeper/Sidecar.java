@@ -36,6 +36,7 @@ final class Sidecar implements AutoCloseable {
   static final int PATIENT = 30;
 
   private static final Pattern CALLERS = Pattern.compile("callers: .* (127\\.0\\.0\\.1:\\d+)");
+  private static final Pattern ENSEMBLE = Pattern.compile("ensemble: +(127\\.0\\.0\\.1:\\d+)");
 
   static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
 
@@ -49,7 +50,10 @@ final class Sidecar implements AutoCloseable {
   final Path certificates;
 
   /** Over TCP, with the certificates. */
-  private String secureAddress = "";
+  String secureAddress = "";
+
+  /** Where programs of ZooKeeper connect, and no gRPC is spoken. */
+  String ensembleAddress = "";
 
   private final Path directory;
   private final List<String> command = new ArrayList<>();
@@ -115,6 +119,10 @@ final class Sidecar implements AutoCloseable {
       Matcher callers = CALLERS.matcher(line);
       if (callers.find()) {
         secureAddress = callers.group(1);
+      }
+      Matcher ensemble = ENSEMBLE.matcher(line);
+      if (ensemble.find()) {
+        ensembleAddress = ensemble.group(1);
       }
       if (line.contains("Ctrl-C here stops it")) {
         return; // it serves

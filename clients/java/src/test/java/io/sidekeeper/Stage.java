@@ -10,9 +10,13 @@ import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import java.io.IOException;
+import java.io.Reader;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +25,10 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BooleanSupplier;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.yaml.snakeyaml.Yaml;
 
 /** What one scenario plays on: its sidecar, its clients, and what they have made. */
 class Stage implements AutoCloseable {
@@ -81,6 +88,17 @@ class Stage implements AutoCloseable {
     volatile String leader;
   }
 
+  private static final Map<String, Map<String, Object>> SITUATIONS = situations();
+
+  private static Map<String, Map<String, Object>> situations() {
+    Path table = Sidecar.ROOT.resolve("clients/conformance/situations.yaml");
+    try (Reader reader = Files.newBufferedReader(table)) {
+      return new Yaml().load(reader);
+    } catch (IOException missing) {
+      throw new UncheckedIOException(missing);
+    }
+  }
+
   final Sidecar sidecar;
   final Map<String, Object> things = new HashMap<>();
   final Map<String, Revocation> revocations = new java.util.concurrent.ConcurrentHashMap<>();
@@ -112,6 +130,10 @@ class Stage implements AutoCloseable {
 
   /** Makes a client over TCP. */
   void connect(Step step) throws IOException {
+    if (step.has("address")) {
+      connectPlainly(step);
+      return;
+    }
     try (Sidecar foreign = new Sidecar()) {
       Map<String, Path> folders =
           Map.of("own", sidecar.certificates, "foreign", foreign.certificates);
@@ -119,6 +141,25 @@ class Stage implements AutoCloseable {
       clients.put(
           step.text("client"), sidecar.clientOverTcp(folders.get(step.text("authority")), own));
     }
+  }
+
+  private void connectPlainly(Step step) {
+    String address =
+        switch (step.text("address")) {
+          case "the secure one" -> sidecar.secureAddress;
+          case "the ensemble's" -> sidecar.ensembleAddress;
+          default -> step.text("address");
+        };
+    try {
+      ClientBuilder plain = Client.builder();
+      clients.put(
+          step.text("client"), (address.isEmpty() ? plain : plain.address(address)).build());
+    } catch (IllegalArgumentException refused) {
+      assertTrue(step.has("says"), refused::getMessage);
+      checkText(step, refused.getMessage());
+      return;
+    }
+    assertFalse(step.has("says"), step::toString);
   }
 
   <T> T thing(Step step, Class<T> kind) {
@@ -162,6 +203,18 @@ class Stage implements AutoCloseable {
     if (step.has("field")) {
       List<String> fields = why.fields().stream().map(FieldError::field).toList();
       assertEquals(List.of(step.text("field")), fields, step::toString);
+    }
+    checkText(step, why.getMessage());
+  }
+
+  private static void checkText(Step step, String text) {
+    if (step.has("says")) {
+      String wanted = SITUATIONS.get(step.text("says")).get("clients").toString();
+      String pattern =
+          Arrays.stream(wanted.split("…", -1))
+              .map(Pattern::quote)
+              .collect(Collectors.joining(".*"));
+      assertTrue(Pattern.compile(pattern, Pattern.DOTALL).matcher(text).matches(), text);
     }
   }
 
