@@ -139,8 +139,7 @@ func (c *Console) Serve(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	_ = c.server.Shutdown(bounded) // what watches does not end by itself
-	err := c.server.Close()
+	err := httpconns.Stop(bounded, c.server) // what watches does not end by itself
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}

@@ -2,6 +2,7 @@ package httpconns
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -32,6 +33,16 @@ func (h *Conns) Server(handler http.Handler) *http.Server {
 			return context.WithValue(ctx, placeKey{}, place{h, conn})
 		},
 	}
+}
+
+// Stop lets requests under way end, and cuts the connections of those that have not ended when ctx does. A client that is slow, or that has
+// connected and asks for nothing, is no failure.
+func Stop(ctx context.Context, server *http.Server) error {
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return errors.Join(err, server.Close())
 }
 
 // A place is a connection among those of its listener.

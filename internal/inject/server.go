@@ -140,7 +140,7 @@ func (s *Server) stop(ctx context.Context, servers ...*http.Server) error {
 	defer cancel()
 	var group errgroup.Group
 	for _, server := range servers {
-		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
+		group.Go(func() error { return httpconns.Stop(ctx, server) })
 	}
 	err := group.Wait()
 	if s.client != nil {
