@@ -53,8 +53,9 @@ func (s shares) run(ctx context.Context, on *stage) (*table, error) {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
 	}
-	t.notes = append(t.notes, fmt.Sprintf("%d members, %d items. A member that is replaced is away for %v; the next one follows when the set has "+
-		"settled. `must move` is what moves at least if parts differ by at most one, or by 5 %%.", s.members, s.items, s.away))
+	t.notes = append(t.notes, fmt.Sprintf("%d members, %d items. A member that is replaced is away for %v. When it is back, the next one "+
+		"leaves, as a Deployment has it. `must move` is what moves at least if parts differ by at most one, or by 5 %%: all that is replaced has to "+
+		"move once, and the last one gets a part.", s.members, s.items, s.away))
 	return t, nil
 }
 
@@ -89,7 +90,7 @@ func (s shares) play(ctx context.Context, way shareWay, t *table) error {
 	}{
 		{"one joins", func(ctx context.Context) error { return all.begin(ctx, s.members) }, s.items/(s.members+1) - 1},
 		{"one is killed", all.dies, s.items / (s.members + 1)},
-		{"all are replaced", all.replaced, (s.members - 1) * (2*part - 1)},
+		{"all are replaced", all.replaced, (s.members-1)*part + part - 1},
 	} {
 		if err := all.undergo(ctx, event.what, event.must, event.do, t); err != nil {
 			return fmt.Errorf("%s: %w", event.what, err)
@@ -126,16 +127,13 @@ func (a *troupe) dies(context.Context) error {
 	return nil
 }
 
-// replaced has each of the others leave and come back.
+// replaced has each of the others leave and come back, one after the other.
 func (a *troupe) replaced(ctx context.Context) error {
 	for member := 1; member < a.members; member++ {
 		a.leave[named(member)](false)
 		err := pause(ctx, a.away)
 		if err == nil {
 			err = a.begin(ctx, member)
-		}
-		if err == nil {
-			err = a.of.settle(ctx)
 		}
 		if err != nil {
 			return err
