@@ -41,11 +41,11 @@ func (c callLog) finished(ctx context.Context, method string, began time.Time, e
 }
 
 // levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal, and that all went well
-// with what programs do all the time is a detail. So a lock is one line, that of its Acquire.
+// with what programs do all the time, such as probes and the console, is a detail. So a lock is one line, that of its Acquire.
 func levelOf(method string, code codes.Code) zapcore.Level {
 	switch code {
 	case codes.OK:
-		if of := methods.Of(method); of != nil && of.Frequent {
+		if of := methods.Of(method); of == nil || of.Frequent { // nil for health and reflection
 			return zap.DebugLevel
 		}
 		return zap.InfoLevel
