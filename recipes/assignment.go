@@ -162,6 +162,18 @@ func (a Assignment) Watch(ctx context.Context, tree Tree) (view AssignmentView, 
 	return view, append(changes, planned.Done(), changed.Done()), nil
 }
 
+// WatchExisting is Watch. It says that there is no set only once the tree has caught up.
+func (a Assignment) WatchExisting(ctx context.Context, tree Tree) (AssignmentView, Changes, error) {
+	view, changes, err := a.Watch(ctx, tree)
+	if !errors.Is(err, ErrNoAssignment) {
+		return view, changes, err
+	}
+	if err := tree.CatchUp(ctx); err != nil {
+		return view, nil, unsent(err)
+	}
+	return a.Watch(ctx, tree)
+}
+
 // takePlan reads a plan's node, which has no version if it is not there. What another program has written there is no advice.
 func (v *AssignmentView) takePlan(plan Node) {
 	v.planned = -1

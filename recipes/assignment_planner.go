@@ -74,16 +74,12 @@ func (p *Planner) Look(ctx context.Context, store Store) (AssignmentView, Change
 
 // watch is Watch, by no view that is older than what others knew when the planner began, or that lacks a set which is there.
 func (p *Planner) watch(ctx context.Context, store Store) (view AssignmentView, changes Changes, err error) {
-	if p.seen != nil {
-		view, changes, err = p.Watch(ctx, store)
+	if p.seen == nil {
+		if err := store.CatchUp(ctx); err != nil {
+			return view, nil, unsent(err)
+		}
 	}
-	if p.seen != nil && !errors.Is(err, ErrNoAssignment) {
-		return view, changes, err
-	}
-	if err := store.CatchUp(ctx); err != nil {
-		return view, nil, unsent(err)
-	}
-	return p.Watch(ctx, store)
+	return p.WatchExisting(ctx, store)
 }
 
 // after is closed after a time. The one before is not closed any more.

@@ -111,7 +111,7 @@ func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, n
 	first.act = func() error {
 		var following context.Context
 		following, s.follow = context.WithCancel(s.over.ctx)
-		plans := s.services.plans.watch(watchedGroup{s.params.group, s.caller.Identity})
+		plans := s.services.plans.watch(watchedName{s.params.group, s.caller.Identity})
 		s.hearing.Go(func() { s.hear(following, plans) })
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *shareRequest) begin(ctx context.Context) (*assignmentv1.JoinResponse, n
 }
 
 // hear tells the caller which items are its member's, whenever that has changed, until ctx ends. Without contact the last items go on to be its.
-func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedGroup, *recipes.AssignmentView]) {
+func (s *shareRequest) hear(ctx context.Context, plans *broadcast[watchedName, *recipes.AssignmentView]) {
 	defer plans.leave()
 	told, events := (*assignmentv1.Assigned)(nil), s.services.options.Events
 	events.SharesChanged(1, 0)
@@ -168,7 +168,7 @@ func (s *shareRequest) tellItems(view *recipes.AssignmentView, before *assignmen
 
 // planning looks at a set for its members of one caller, and makes the plans that are due. What others have to do with the set ends no watching
 // that goes on, however many members it gets.
-func (s *Services) planning(_ context.Context, of watchedGroup) looking[*recipes.AssignmentView] {
+func (s *Services) planning(_ context.Context, of watchedName) looking[*recipes.AssignmentView] {
 	planner, begun := recipes.Planner{Assignment: s.assignment(of.name)}, false
 	counted := countedStore{s.ensemble, s.options.Events.PlanWritten}
 	planner.Own = func(member string) bool {

@@ -24,14 +24,14 @@ type groupView struct {
 // freshness is how old the ages in a shared view may be.
 const freshness = time.Second
 
-// watchedGroup is a group that a caller watches. Each caller has a look of its own, since what is watched counts as its own.
-type watchedGroup struct {
+// watchedName is a group or a set that a caller watches. Each caller has a look of its own, since what is watched counts as its own.
+type watchedName struct {
 	name     name
 	identity string
 }
 
 // lookAtGroup reads a group for its broadcast.
-func (s *Services) lookAtGroup(ctx context.Context, of watchedGroup) (*groupView, recipes.Changes, error) {
+func (s *Services) lookAtGroup(ctx context.Context, of watchedName) (*groupView, recipes.Changes, error) {
 	group := of.name
 	view, changes, err := s.groupDirectory().group(group).WatchView(ctx, s.ensemble)
 	if err == nil {
@@ -62,7 +62,7 @@ func (m *membershipService) Watch(
 	if err != nil {
 		return err
 	}
-	w, shared := &groupWatcher{name: asked}, m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
+	w, shared := &groupWatcher{name: asked}, m.services.groups.watch(watchedName{asked, caller.Of(stream.Context()).Identity})
 	return showOn(stream, shared, m.services.drain, of, func(now shown[*groupView]) error {
 		box.Put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
 		return nil

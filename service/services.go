@@ -117,8 +117,9 @@ type Services struct {
 	members  memberList
 	locks    *broadcasts[name, *lockView]
 	permits  *broadcasts[name, *semaphoreView]
-	groups   *broadcasts[watchedGroup, *groupView]
-	plans    *broadcasts[watchedGroup, *recipes.AssignmentView]
+	groups   *broadcasts[watchedName, *groupView]
+	sets     *broadcasts[watchedName, *setView]
+	plans    *broadcasts[watchedName, *recipes.AssignmentView]
 	watched  watchCount
 	issuers  *issuers
 	rests    recipes.Rests
@@ -152,6 +153,7 @@ func New(options Options, ensemble Ensemble) *Services {
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
 	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)
 	s.groups = newBroadcasts(ensemble, s.lookAtGroup)
+	s.sets = newBroadcasts(ensemble, s.lookAtSet)
 	s.plans = newBroadcastsOf(ensemble, s.planning)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -45,11 +46,15 @@ func (s *scene) watches(keepalive *durationpb.Duration) map[string]func() string
 	s.semaphore("calls", 2)
 	connection := s.connection(s.target())
 	ctx := s.context()
+	_, err := assignmentv1.NewAssignmentServiceClient(connection).Define(ctx, &assignmentv1.DefineRequest{Set: "parts", Count: 3})
+	s.must(err)
 	return map[string]func() string{
 		"lock":      kindsOf(s.Watch(ctx, &lockv1.WatchRequest{Name: "orders", Keepalive: keepalive})),
 		"semaphore": kindsOf(s.semaphores.Watch(ctx, &semaphorev1.WatchRequest{Name: "calls", Keepalive: keepalive})),
 		"election":  kindsOf(s.elections.Watch(ctx, &electionv1.WatchRequest{Name: "orders", Keepalive: keepalive})),
 		"group":     kindsOf(s.groups.Watch(ctx, &membershipv1.WatchRequest{Group: "shop", Keepalive: keepalive})),
+		"set": kindsOf(assignmentv1.NewAssignmentServiceClient(connection).Watch(
+			ctx, &assignmentv1.WatchRequest{Set: "parts", Keepalive: keepalive})),
 		"fencing": kindsOf(fencingv1.NewFencingServiceClient(connection).Watch(
 			ctx, &fencingv1.WatchRequest{Locks: []string{"orders"}, Keepalive: keepalive})),
 		"config": kindsOf(configv1.NewConfigServiceClient(connection).Watch(ctx, &configv1.WatchRequest{Keepalive: keepalive})),

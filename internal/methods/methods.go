@@ -72,7 +72,7 @@ var table = map[string]*Method{
 	lockv1.LockService_Break_FullMethodName:      {Names: nameIn, Operator: true, Writes: once},
 	lockv1.LockService_Get_FullMethodName:        {Names: nameIn},
 	lockv1.LockService_Explain_FullMethodName:    {Names: everyName}, // whatever it leads to
-	lockv1.LockService_List_FullMethodName:       {Names: prefixIn},
+	lockv1.LockService_List_FullMethodName:       {Names: prefixIn, Frequent: true},
 	lockv1.LockService_Watch_FullMethodName:      {Names: nameIn},
 
 	electionv1.ElectionService_Campaign_FullMethodName: {Names: nameIn, Leased: true, Writes: once},
@@ -147,6 +147,7 @@ var table = map[string]*Method{
 	assignmentv1.AssignmentService_SetCapacity_FullMethodName: {Names: setIn, Member: true, Writes: once},
 	assignmentv1.AssignmentService_Get_FullMethodName:         {Names: setIn},
 	assignmentv1.AssignmentService_List_FullMethodName:        {Names: prefixIn},
+	assignmentv1.AssignmentService_Watch_FullMethodName:       {Names: setIn},
 	assignmentv1.AssignmentService_Delete_FullMethodName:      {Names: setIn, Writes: once},
 
 	fencingv1.FencingService_Verify_FullMethodName: {Names: lockOfTicket},

@@ -309,6 +309,9 @@ func assignmentAskings() []asking {
 		about(assignmentv1.AssignmentService_List_FullMethodName, func(n string) *assignmentv1.ListRequest {
 			return &assignmentv1.ListRequest{Prefix: n}
 		}),
+		about(assignmentv1.AssignmentService_Watch_FullMethodName, func(n string) *assignmentv1.WatchRequest {
+			return &assignmentv1.WatchRequest{Set: n}
+		}),
 		about(assignmentv1.AssignmentService_Delete_FullMethodName, func(n string) *assignmentv1.DeleteRequest {
 			return &assignmentv1.DeleteRequest{Set: n}
 		}),

@@ -122,7 +122,7 @@ var rpcs = []struct {
 	{"sidekeeper.agreement.v1.AgreementService", unary, "Abort Begin Forget Get"},
 	{"sidekeeper.agreement.v1.AgreementService", stream, "Await Vote"},
 	{"sidekeeper.assignment.v1.AssignmentService", unary, "Define Delete Get List SetCapacity"},
-	{"sidekeeper.assignment.v1.AssignmentService", stream, "Join"},
+	{"sidekeeper.assignment.v1.AssignmentService", stream, "Join Watch"},
 	{"sidekeeper.barrier.v1.BarrierService", unary, "Leave List Remove Set"},
 	{"sidekeeper.barrier.v1.BarrierService", stream, "Enter Wait"},
 	{"sidekeeper.config.v1.ConfigService", unary, "Commit Delete Get List Put"},

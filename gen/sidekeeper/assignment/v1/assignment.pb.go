@@ -1056,6 +1056,126 @@ func (x *Holder) GetFencingToken() int64 {
 	return 0
 }
 
+// WatchRequest names the set to watch.
+type WatchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The set's name.
+	Set string `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	// Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+	// Omitted, none is sent.
+	Keepalive     *durationpb.Duration `protobuf:"bytes,2,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *WatchRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetKeepalive() *durationpb.Duration {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
+// WatchResponse is the set's view, whole, or `keepalive`.
+type WatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Set unless keepalive is.
+	View *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	// Whether there is no contact with the ensemble, so that the view may be out of date.
+	Stale bool `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Set if the request asked for it and there is nothing else to send.
+	Keepalive     *v1.Keepalive `protobuf:"bytes,3,opt,name=keepalive,proto3" json:"keepalive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchResponse) Reset() {
+	*x = WatchResponse{}
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchResponse) ProtoMessage() {}
+
+func (x *WatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
+func (*WatchResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WatchResponse) GetView() *View {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *WatchResponse) GetKeepalive() *v1.Keepalive {
+	if x != nil {
+		return x.Keepalive
+	}
+	return nil
+}
+
 // ListRequest asks for a page of sets.
 type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1071,7 +1191,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[14]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1203,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[14]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1216,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1133,7 +1253,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[15]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1265,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[15]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1278,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListResponse) GetSets() []*Set {
@@ -1188,7 +1308,7 @@ type Set struct {
 	Unassigned int32 `protobuf:"varint,4,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
 	// How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first.
 	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
-	// For how long there have been items without a member, as in View.
+	// For how long there have been items without a member, as in View. Unset while the set has no members: no member plans then.
 	ShortFor      *durationpb.Duration `protobuf:"bytes,6,opt,name=short_for,json=shortFor,proto3" json:"short_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1196,7 +1316,7 @@ type Set struct {
 
 func (x *Set) Reset() {
 	*x = Set{}
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[16]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1328,7 @@ func (x *Set) String() string {
 func (*Set) ProtoMessage() {}
 
 func (x *Set) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[16]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1341,7 @@ func (x *Set) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Set.ProtoReflect.Descriptor instead.
 func (*Set) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Set) GetSet() string {
@@ -1277,7 +1397,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[17]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1409,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[17]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1422,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteRequest) GetSet() string {
@@ -1321,7 +1441,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[18]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1453,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[18]
+	mi := &file_sidekeeper_assignment_v1_assignment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1466,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP(), []int{20}
 }
 
 var File_sidekeeper_assignment_v1_assignment_proto protoreflect.FileDescriptor
@@ -1428,7 +1548,14 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12+\n" +
 	"\x03age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12'\n" +
-	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\"a\n" +
+	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\"Y\n" +
+	"\fWatchRequest\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\tR\x03set\x127\n" +
+	"\tkeepalive\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tkeepalive\"\x96\x01\n" +
+	"\rWatchResponse\x122\n" +
+	"\x04view\x18\x01 \x01(\v2\x1e.sidekeeper.assignment.v1.ViewR\x04view\x12\x14\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\x12;\n" +
+	"\tkeepalive\x18\x03 \x01(\v2\x1d.sidekeeper.hold.v1.KeepaliveR\tkeepalive\"a\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1448,13 +1575,14 @@ const file_sidekeeper_assignment_v1_assignment_proto_rawDesc = "" +
 	"\tshort_for\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bshortFor\"!\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\"\x10\n" +
-	"\x0eDeleteResponse2\xbd\x04\n" +
+	"\x0eDeleteResponse2\x99\x05\n" +
 	"\x11AssignmentService\x12[\n" +
 	"\x06Define\x12'.sidekeeper.assignment.v1.DefineRequest\x1a(.sidekeeper.assignment.v1.DefineResponse\x12W\n" +
 	"\x04Join\x12%.sidekeeper.assignment.v1.JoinRequest\x1a&.sidekeeper.assignment.v1.JoinResponse0\x01\x12j\n" +
 	"\vSetCapacity\x12,.sidekeeper.assignment.v1.SetCapacityRequest\x1a-.sidekeeper.assignment.v1.SetCapacityResponse\x12R\n" +
 	"\x03Get\x12$.sidekeeper.assignment.v1.GetRequest\x1a%.sidekeeper.assignment.v1.GetResponse\x12U\n" +
-	"\x04List\x12%.sidekeeper.assignment.v1.ListRequest\x1a&.sidekeeper.assignment.v1.ListResponse\x12[\n" +
+	"\x04List\x12%.sidekeeper.assignment.v1.ListRequest\x1a&.sidekeeper.assignment.v1.ListResponse\x12Z\n" +
+	"\x05Watch\x12&.sidekeeper.assignment.v1.WatchRequest\x1a'.sidekeeper.assignment.v1.WatchResponse0\x01\x12[\n" +
 	"\x06Delete\x12'.sidekeeper.assignment.v1.DeleteRequest\x1a(.sidekeeper.assignment.v1.DeleteResponseBk\n" +
 	"\x1bio.sidekeeper.assignment.v1P\x01ZJgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1;assignmentv1b\x06proto3"
 
@@ -1470,7 +1598,7 @@ func file_sidekeeper_assignment_v1_assignment_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_assignment_v1_assignment_proto_rawDescData
 }
 
-var file_sidekeeper_assignment_v1_assignment_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_sidekeeper_assignment_v1_assignment_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_sidekeeper_assignment_v1_assignment_proto_goTypes = []any{
 	(*DefineRequest)(nil),       // 0: sidekeeper.assignment.v1.DefineRequest
 	(*DefineResponse)(nil),      // 1: sidekeeper.assignment.v1.DefineResponse
@@ -1486,56 +1614,63 @@ var file_sidekeeper_assignment_v1_assignment_proto_goTypes = []any{
 	(*Member)(nil),              // 11: sidekeeper.assignment.v1.Member
 	(*Item)(nil),                // 12: sidekeeper.assignment.v1.Item
 	(*Holder)(nil),              // 13: sidekeeper.assignment.v1.Holder
-	(*ListRequest)(nil),         // 14: sidekeeper.assignment.v1.ListRequest
-	(*ListResponse)(nil),        // 15: sidekeeper.assignment.v1.ListResponse
-	(*Set)(nil),                 // 16: sidekeeper.assignment.v1.Set
-	(*DeleteRequest)(nil),       // 17: sidekeeper.assignment.v1.DeleteRequest
-	(*DeleteResponse)(nil),      // 18: sidekeeper.assignment.v1.DeleteResponse
-	nil,                         // 19: sidekeeper.assignment.v1.JoinRequest.MetadataEntry
-	nil,                         // 20: sidekeeper.assignment.v1.Member.MetadataEntry
-	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
-	(*v1.Suspended)(nil),        // 22: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),          // 23: sidekeeper.hold.v1.Resumed
-	(*v1.Keepalive)(nil),        // 24: sidekeeper.hold.v1.Keepalive
+	(*WatchRequest)(nil),        // 14: sidekeeper.assignment.v1.WatchRequest
+	(*WatchResponse)(nil),       // 15: sidekeeper.assignment.v1.WatchResponse
+	(*ListRequest)(nil),         // 16: sidekeeper.assignment.v1.ListRequest
+	(*ListResponse)(nil),        // 17: sidekeeper.assignment.v1.ListResponse
+	(*Set)(nil),                 // 18: sidekeeper.assignment.v1.Set
+	(*DeleteRequest)(nil),       // 19: sidekeeper.assignment.v1.DeleteRequest
+	(*DeleteResponse)(nil),      // 20: sidekeeper.assignment.v1.DeleteResponse
+	nil,                         // 21: sidekeeper.assignment.v1.JoinRequest.MetadataEntry
+	nil,                         // 22: sidekeeper.assignment.v1.Member.MetadataEntry
+	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
+	(*v1.Suspended)(nil),        // 24: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 25: sidekeeper.hold.v1.Resumed
+	(*v1.Keepalive)(nil),        // 26: sidekeeper.hold.v1.Keepalive
 }
 var file_sidekeeper_assignment_v1_assignment_proto_depIdxs = []int32{
-	21, // 0: sidekeeper.assignment.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
-	19, // 1: sidekeeper.assignment.v1.JoinRequest.metadata:type_name -> sidekeeper.assignment.v1.JoinRequest.MetadataEntry
-	21, // 2: sidekeeper.assignment.v1.JoinRequest.keepalive:type_name -> google.protobuf.Duration
+	23, // 0: sidekeeper.assignment.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
+	21, // 1: sidekeeper.assignment.v1.JoinRequest.metadata:type_name -> sidekeeper.assignment.v1.JoinRequest.MetadataEntry
+	23, // 2: sidekeeper.assignment.v1.JoinRequest.keepalive:type_name -> google.protobuf.Duration
 	4,  // 3: sidekeeper.assignment.v1.JoinResponse.joined:type_name -> sidekeeper.assignment.v1.Joined
 	5,  // 4: sidekeeper.assignment.v1.JoinResponse.assigned:type_name -> sidekeeper.assignment.v1.Assigned
-	22, // 5: sidekeeper.assignment.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	23, // 6: sidekeeper.assignment.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	24, // 7: sidekeeper.assignment.v1.JoinResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	24, // 5: sidekeeper.assignment.v1.JoinResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	25, // 6: sidekeeper.assignment.v1.JoinResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	26, // 7: sidekeeper.assignment.v1.JoinResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
 	10, // 8: sidekeeper.assignment.v1.GetResponse.view:type_name -> sidekeeper.assignment.v1.View
-	21, // 9: sidekeeper.assignment.v1.View.age:type_name -> google.protobuf.Duration
+	23, // 9: sidekeeper.assignment.v1.View.age:type_name -> google.protobuf.Duration
 	11, // 10: sidekeeper.assignment.v1.View.members:type_name -> sidekeeper.assignment.v1.Member
 	12, // 11: sidekeeper.assignment.v1.View.items:type_name -> sidekeeper.assignment.v1.Item
-	21, // 12: sidekeeper.assignment.v1.View.short_for:type_name -> google.protobuf.Duration
-	21, // 13: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
-	20, // 14: sidekeeper.assignment.v1.Member.metadata:type_name -> sidekeeper.assignment.v1.Member.MetadataEntry
+	23, // 12: sidekeeper.assignment.v1.View.short_for:type_name -> google.protobuf.Duration
+	23, // 13: sidekeeper.assignment.v1.Member.age:type_name -> google.protobuf.Duration
+	22, // 14: sidekeeper.assignment.v1.Member.metadata:type_name -> sidekeeper.assignment.v1.Member.MetadataEntry
 	13, // 15: sidekeeper.assignment.v1.Item.holder:type_name -> sidekeeper.assignment.v1.Holder
-	21, // 16: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
-	16, // 17: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
-	21, // 18: sidekeeper.assignment.v1.Set.age:type_name -> google.protobuf.Duration
-	21, // 19: sidekeeper.assignment.v1.Set.short_for:type_name -> google.protobuf.Duration
-	0,  // 20: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
-	2,  // 21: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
-	6,  // 22: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
-	8,  // 23: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
-	14, // 24: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
-	17, // 25: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
-	1,  // 26: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
-	3,  // 27: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
-	7,  // 28: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
-	9,  // 29: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
-	15, // 30: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
-	18, // 31: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
-	26, // [26:32] is the sub-list for method output_type
-	20, // [20:26] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	23, // 16: sidekeeper.assignment.v1.Holder.age:type_name -> google.protobuf.Duration
+	23, // 17: sidekeeper.assignment.v1.WatchRequest.keepalive:type_name -> google.protobuf.Duration
+	10, // 18: sidekeeper.assignment.v1.WatchResponse.view:type_name -> sidekeeper.assignment.v1.View
+	26, // 19: sidekeeper.assignment.v1.WatchResponse.keepalive:type_name -> sidekeeper.hold.v1.Keepalive
+	18, // 20: sidekeeper.assignment.v1.ListResponse.sets:type_name -> sidekeeper.assignment.v1.Set
+	23, // 21: sidekeeper.assignment.v1.Set.age:type_name -> google.protobuf.Duration
+	23, // 22: sidekeeper.assignment.v1.Set.short_for:type_name -> google.protobuf.Duration
+	0,  // 23: sidekeeper.assignment.v1.AssignmentService.Define:input_type -> sidekeeper.assignment.v1.DefineRequest
+	2,  // 24: sidekeeper.assignment.v1.AssignmentService.Join:input_type -> sidekeeper.assignment.v1.JoinRequest
+	6,  // 25: sidekeeper.assignment.v1.AssignmentService.SetCapacity:input_type -> sidekeeper.assignment.v1.SetCapacityRequest
+	8,  // 26: sidekeeper.assignment.v1.AssignmentService.Get:input_type -> sidekeeper.assignment.v1.GetRequest
+	16, // 27: sidekeeper.assignment.v1.AssignmentService.List:input_type -> sidekeeper.assignment.v1.ListRequest
+	14, // 28: sidekeeper.assignment.v1.AssignmentService.Watch:input_type -> sidekeeper.assignment.v1.WatchRequest
+	19, // 29: sidekeeper.assignment.v1.AssignmentService.Delete:input_type -> sidekeeper.assignment.v1.DeleteRequest
+	1,  // 30: sidekeeper.assignment.v1.AssignmentService.Define:output_type -> sidekeeper.assignment.v1.DefineResponse
+	3,  // 31: sidekeeper.assignment.v1.AssignmentService.Join:output_type -> sidekeeper.assignment.v1.JoinResponse
+	7,  // 32: sidekeeper.assignment.v1.AssignmentService.SetCapacity:output_type -> sidekeeper.assignment.v1.SetCapacityResponse
+	9,  // 33: sidekeeper.assignment.v1.AssignmentService.Get:output_type -> sidekeeper.assignment.v1.GetResponse
+	17, // 34: sidekeeper.assignment.v1.AssignmentService.List:output_type -> sidekeeper.assignment.v1.ListResponse
+	15, // 35: sidekeeper.assignment.v1.AssignmentService.Watch:output_type -> sidekeeper.assignment.v1.WatchResponse
+	20, // 36: sidekeeper.assignment.v1.AssignmentService.Delete:output_type -> sidekeeper.assignment.v1.DeleteResponse
+	30, // [30:37] is the sub-list for method output_type
+	23, // [23:30] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_assignment_v1_assignment_proto_init() }
@@ -1557,7 +1692,7 @@ func file_sidekeeper_assignment_v1_assignment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_assignment_v1_assignment_proto_rawDesc), len(file_sidekeeper_assignment_v1_assignment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	AssignmentService_SetCapacity_FullMethodName = "/sidekeeper.assignment.v1.AssignmentService/SetCapacity"
 	AssignmentService_Get_FullMethodName         = "/sidekeeper.assignment.v1.AssignmentService/Get"
 	AssignmentService_List_FullMethodName        = "/sidekeeper.assignment.v1.AssignmentService/List"
+	AssignmentService_Watch_FullMethodName       = "/sidekeeper.assignment.v1.AssignmentService/Watch"
 	AssignmentService_Delete_FullMethodName      = "/sidekeeper.assignment.v1.AssignmentService/Delete"
 )
 
@@ -110,6 +111,17 @@ type AssignmentServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
+	// Watch sends the same view as Get without `holders`, at once and whenever it has changed; a slow reader skips intermediate views. Without
+	// contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself while the set exists.
+	//
+	//	NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set, or it was deleted.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the set's node.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (WATCH_LIMIT, STREAM_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): set or keepalive breaks a rule.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 	// Delete removes a set that has no members. Locks of its items stay as they are. A second Delete ends with ASSIGNMENT_NOT_FOUND.
 	//
 	//	NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set.
@@ -187,6 +199,25 @@ func (c *assignmentServiceClient) List(ctx context.Context, in *ListRequest, opt
 	}
 	return out, nil
 }
+
+func (c *assignmentServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &AssignmentService_ServiceDesc.Streams[1], AssignmentService_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, WatchResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AssignmentService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 
 func (c *assignmentServiceClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -278,6 +309,17 @@ type AssignmentServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	// Watch sends the same view as Get without `holders`, at once and whenever it has changed; a slow reader skips intermediate views. Without
+	// contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself while the set exists.
+	//
+	//	NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set, or it was deleted.
+	//	FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the set's node.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (WATCH_LIMIT, STREAM_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): set or keepalive breaks a rule.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	// Delete removes a set that has no members. Locks of its items stay as they are. A second Delete ends with ASSIGNMENT_NOT_FOUND.
 	//
 	//	NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set.
@@ -311,6 +353,9 @@ func (UnimplementedAssignmentServiceServer) Get(context.Context, *GetRequest) (*
 }
 func (UnimplementedAssignmentServiceServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedAssignmentServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedAssignmentServiceServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -419,6 +464,17 @@ func _AssignmentService_List_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AssignmentService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AssignmentServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AssignmentService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
+
 func _AssignmentService_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -469,6 +525,11 @@ var AssignmentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Join",
 			Handler:       _AssignmentService_Join_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Watch",
+			Handler:       _AssignmentService_Watch_Handler,
 			ServerStreams: true,
 		},
 	},

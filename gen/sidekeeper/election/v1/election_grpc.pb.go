@@ -92,6 +92,7 @@ type ElectionServiceClient interface {
 	//	NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by
 	//	Acquire, or does not react. The leader was not asked.
+	//	FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock. It has no process that could yield. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -268,6 +269,7 @@ type ElectionServiceServer interface {
 	//	NOT_FOUND (CANDIDATE_NOT_FOUND): there is no such candidate, or it has gone meanwhile. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (FOREIGN_CANDIDATE): a contender ahead of the candidate cannot step back: it was made by another program or by
 	//	Acquire, or does not react. The leader was not asked.
+	//	FAILED_PRECONDITION (NO_PROCESS): a claim holds the lock. It has no process that could yield. Some candidates may have stepped back.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -180,6 +180,24 @@ class Holder(_message.Message):
     fencing_token: int
     def __init__(self, owner: _Optional[str] = ..., member: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., fencing_token: _Optional[int] = ...) -> None: ...
 
+class WatchRequest(_message.Message):
+    __slots__ = ("set", "keepalive")
+    SET_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
+    set: str
+    keepalive: _duration_pb2.Duration
+    def __init__(self, set: _Optional[str] = ..., keepalive: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("view", "stale", "keepalive")
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
+    view: View
+    stale: bool
+    keepalive: _hold_pb2.Keepalive
+    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ..., stale: bool = ..., keepalive: _Optional[_Union[_hold_pb2.Keepalive, _Mapping]] = ...) -> None: ...
+
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")
     PREFIX_FIELD_NUMBER: _ClassVar[int]

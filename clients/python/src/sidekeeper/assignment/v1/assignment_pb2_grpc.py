@@ -74,6 +74,11 @@ class AssignmentServiceStub(object):
                 request_serializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListResponse.FromString,
                 _registered_method=True)
+        self.Watch = channel.unary_stream(
+                '/sidekeeper.assignment.v1.AssignmentService/Watch',
+                request_serializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchResponse.FromString,
+                _registered_method=True)
         self.Delete = channel.unary_unary(
                 '/sidekeeper.assignment.v1.AssignmentService/Delete',
                 request_serializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.DeleteRequest.SerializeToString,
@@ -183,6 +188,22 @@ class AssignmentServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Watch(self, request, context):
+        """Watch sends the same view as Get without `holders`, at once and whenever it has changed; a slow reader skips intermediate views. Without
+        contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself while the set exists.
+
+        NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set, or it was deleted.
+        FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the set's node.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        RESOURCE_EXHAUSTED (WATCH_LIMIT, STREAM_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
+        INVALID_ARGUMENT (INVALID_FIELD): set or keepalive breaks a rule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Delete(self, request, context):
         """Delete removes a set that has no members. Locks of its items stay as they are. A second Delete ends with ASSIGNMENT_NOT_FOUND.
 
@@ -224,6 +245,11 @@ def add_AssignmentServiceServicer_to_server(servicer, server):
                     servicer.List,
                     request_deserializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListRequest.FromString,
                     response_serializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListResponse.SerializeToString,
+            ),
+            'Watch': grpc.unary_stream_rpc_method_handler(
+                    servicer.Watch,
+                    request_deserializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchRequest.FromString,
+                    response_serializer=sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchResponse.SerializeToString,
             ),
             'Delete': grpc.unary_unary_rpc_method_handler(
                     servicer.Delete,
@@ -381,6 +407,33 @@ class AssignmentService(object):
             '/sidekeeper.assignment.v1.AssignmentService/List',
             sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListRequest.SerializeToString,
             sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.ListResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Watch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/sidekeeper.assignment.v1.AssignmentService/Watch',
+            sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchRequest.SerializeToString,
+            sidekeeper_dot_assignment_dot_v1_dot_assignment__pb2.WatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -216,6 +216,29 @@ export interface Holder {
   fencingToken: bigint;
 }
 
+/** WatchRequest names the set to watch. */
+export interface WatchRequest {
+  /** Required. The set's name. */
+  set: string;
+  /**
+   * Optional. 1 second to 1 hour. The stream begins with `keepalive`, and sends it again whenever it has sent nothing else for this long.
+   * Omitted, none is sent.
+   */
+  keepalive: Duration | undefined;
+}
+
+/** WatchResponse is the set's view, whole, or `keepalive`. */
+export interface WatchResponse {
+  /** Set unless keepalive is. */
+  view:
+    | View
+    | undefined;
+  /** Whether there is no contact with the ensemble, so that the view may be out of date. */
+  stale: boolean;
+  /** Set if the request asked for it and there is nothing else to send. */
+  keepalive: Keepalive | undefined;
+}
+
 /** ListRequest asks for a page of sets. */
 export interface ListRequest {
   /** Optional. Only names that begin with these whole segments: `shop` means `shop` and `shop/…`. Omitted, all. */
@@ -248,7 +271,7 @@ export interface Set {
   age:
     | Duration
     | undefined;
-  /** For how long there have been items without a member, as in View. */
+  /** For how long there have been items without a member, as in View. Unset while the set has no members: no member plans then. */
   shortFor: Duration | undefined;
 }
 
@@ -1682,6 +1705,156 @@ export const Holder: MessageFns<Holder> = {
   },
 };
 
+function createBaseWatchRequest(): WatchRequest {
+  return { set: "", keepalive: undefined };
+}
+
+export const WatchRequest: MessageFns<WatchRequest> = {
+  encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.set !== "") {
+      writer.uint32(10).string(message.set);
+    }
+    if (message.keepalive !== undefined) {
+      Duration.encode(message.keepalive, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.set = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keepalive = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<WatchRequest>, I>>(base?: I): WatchRequest {
+    return WatchRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
+    const message = createBaseWatchRequest();
+    message.set = object.set ?? "";
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Duration.fromPartial(object.keepalive)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseWatchResponse(): WatchResponse {
+  return { view: undefined, stale: false, keepalive: undefined };
+}
+
+export const WatchResponse: MessageFns<WatchResponse> = {
+  encode(message: WatchResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.view !== undefined) {
+      View.encode(message.view, writer.uint32(10).fork()).join();
+    }
+    if (message.stale !== false) {
+      writer.uint32(16).bool(message.stale);
+    }
+    if (message.keepalive !== undefined) {
+      Keepalive.encode(message.keepalive, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.view = View.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.stale = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.keepalive = Keepalive.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<WatchResponse>, I>>(base?: I): WatchResponse {
+    return WatchResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchResponse>, I>>(object: I): WatchResponse {
+    const message = createBaseWatchResponse();
+    message.view = (object.view !== undefined && object.view !== null) ? View.fromPartial(object.view) : undefined;
+    message.stale = object.stale ?? false;
+    message.keepalive = (object.keepalive !== undefined && object.keepalive !== null)
+      ? Keepalive.fromPartial(object.keepalive)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseListRequest(): ListRequest {
   return { prefix: "", pageSize: 0, pageToken: "" };
 }
@@ -2172,6 +2345,27 @@ export const AssignmentServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
+   * Watch sends the same view as Get without `holders`, at once and whenever it has changed; a slow reader skips intermediate views. Without
+   * contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself while the set exists.
+   *
+   *   NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set, or it was deleted.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the set's node.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (WATCH_LIMIT, STREAM_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): set or keepalive breaks a rule.
+   */
+  watch: {
+    path: "/sidekeeper.assignment.v1.AssignmentService/Watch" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchRequest): Buffer => Buffer.from(WatchRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchRequest => WatchRequest.decode(value),
+    responseSerialize: (value: WatchResponse): Buffer => Buffer.from(WatchResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): WatchResponse => WatchResponse.decode(value),
+  },
+  /**
    * Delete removes a set that has no members. Locks of its items stay as they are. A second Delete ends with ASSIGNMENT_NOT_FOUND.
    *
    *   NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set.
@@ -2262,6 +2456,19 @@ export interface AssignmentServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
+  /**
+   * Watch sends the same view as Get without `holders`, at once and whenever it has changed; a slow reader skips intermediate views. Without
+   * contact with the ensemble, the last view is sent again, marked stale. The stream does not end by itself while the set exists.
+   *
+   *   NOT_FOUND (ASSIGNMENT_NOT_FOUND): there is no such set, or it was deleted.
+   *   FAILED_PRECONDITION (RECORD_MALFORMED): another program has written the set's node.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (WATCH_LIMIT, STREAM_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): set or keepalive breaks a rule.
+   */
+  watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
   /**
    * Delete removes a set that has no members. Locks of its items stay as they are. A second Delete ends with ASSIGNMENT_NOT_FOUND.
    *
