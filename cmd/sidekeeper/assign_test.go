@@ -121,6 +121,8 @@ func TestSetsOfItemsFromACommandLine(t *testing.T) {
 		{[]string{"show", "orders"}, 0, "orders: 1 items, 0 members, no plan yet\nwithout a member: b\nimbalance: -\n"},
 		{[]string{"show", "orders", "--holders"}, 0, "b     -       -       -      -      -\n"},
 		{[]string{"show", "orders", "--output", "json"}, 0, `{"set":"orders","epoch":"0","members":[],"items":[{"item":"b","member":""}]`},
+		{[]string{"show", "orders", "--holders", "--watch"}, 64, "sidekeeper: --watch shows plans, and --holders one moment: give one of the two\n"},
+		{[]string{"show", "none", "--watch"}, 1, "ASSIGNMENT_NOT_FOUND"},
 		{[]string{"drain", "orders", "one"}, 1, "MEMBER_NOT_FOUND"},
 		{[]string{"capacity", "orders", "one", "1"}, 1, "MEMBER_NOT_FOUND"},
 		{[]string{"rm", "orders"}, 0, "orders is removed\n"},
@@ -130,6 +132,22 @@ func TestSetsOfItemsFromACommandLine(t *testing.T) {
 			t.Errorf("assign %.60s: %d %s, want %d %s", strings.Join(step.args, " "), code, said, step.code, step.want)
 		}
 	}
+}
+
+func TestASetIsShownWheneverItChanges(t *testing.T) {
+	t.Parallel()
+	sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
+	assigns(t, sidecar, "define", "orders", "a")
+	shown := start(t, sidecar.Address(), "assign", "show", "orders", "--watch")
+	for _, line := range []string{"orders: 1 items, 0 members, no plan yet", "without a member: a", "imbalance: -"} {
+		shown.wantLine(t, line)
+	}
+	assigns(t, sidecar, "define", "orders", "a", "b")
+	for _, line := range []string{"orders: 2 items, 0 members, no plan yet", "without a member: a b", "imbalance: -"} {
+		shown.wantLine(t, line)
+	}
+	assigns(t, sidecar, "rm", "orders")
+	shown.want(t, 1, "ASSIGNMENT_NOT_FOUND")
 }
 
 func TestTheImbalanceOfASet(t *testing.T) {

@@ -3,34 +3,75 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	assignmentv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/assignment/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newAssignShowCommand(reach *reach) *cobra.Command {
-	var holders bool
-	command := assignCommand(reach, "show SET", "Show a set's members and how its items are shared out", cobra.ExactArgs(1),
-		func(ctx context.Context, sets assignmentv1.AssignmentServiceClient, args []string, to io.Writer) error {
-			got, err := sets.Get(ctx, &assignmentv1.GetRequest{Set: args[0], Holders: holders})
-			switch {
-			case err != nil:
-				return err
-			case reach.json():
-				return show.Message(to, got.GetView())
-			case holders:
-				return showItems(to, got.GetView())
-			}
-			return showShares(to, got.GetView())
-		})
+	var holders, again bool
+	once := timed(reach, func(ctx context.Context, sets assignmentv1.AssignmentServiceClient, args []string, to io.Writer) error {
+		got, err := sets.Get(ctx, &assignmentv1.GetRequest{Set: args[0], Holders: holders})
+		switch {
+		case err != nil:
+			return err
+		case reach.json():
+			return show.Message(to, got.GetView())
+		case holders:
+			return showItems(to, got.GetView())
+		}
+		return showShares(to, got.GetView())
+	})
+	do := func(ctx context.Context, sets assignmentv1.AssignmentServiceClient, args []string, to io.Writer) error {
+		switch {
+		case holders && again:
+			return exit.UsageError(errors.New("--watch shows plans, and --holders one moment: give one of the two"))
+		case again:
+			return reach.watchSet(ctx, sets, args[0], to)
+		}
+		return once(ctx, sets, args, to)
+	}
+	command := stubCommand(reach, &reach.address, assignmentv1.NewAssignmentServiceClient,
+		"show SET", "Show a set's members and how its items are shared out", cobra.ExactArgs(1), do)
 	command.Flags().BoolVar(&holders, "holders", false, "show each item, its member, and the holder of its lock")
+	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
 	return command
+}
+
+// watchSet shows a set whenever it changes. A sidecar that is silent for long ends it.
+func (r *reach) watchSet(ctx context.Context, sets assignmentv1.AssignmentServiceClient, set string, to io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	keepalive := durationpb.New(sidekeeper.SilenceTimeout / 5)
+	stream, err := sets.Watch(ctx, &assignmentv1.WatchRequest{Set: set, Keepalive: keepalive})
+	silent := &sidekeeper.Error{Code: codes.Unavailable, Message: "the sidecar is silent"}
+	for err == nil {
+		timer := time.AfterFunc(sidekeeper.SilenceTimeout, func() { cancel(silent) })
+		var next *assignmentv1.WatchResponse
+		next, err = stream.Recv()
+		switch timer.Stop(); {
+		case err != nil && errors.Is(context.Cause(ctx), silent):
+			err = silent
+		case err != nil, next.GetView() == nil:
+		case r.json():
+			err = show.Message(to, next)
+		default:
+			err = withStaleness(to, next.GetStale(), showShares(to, next.GetView()))
+		}
+	}
+	return err
 }
 
 // showShares shows a set to a person: who takes how much of it, and what nobody does.

@@ -109,10 +109,14 @@ var trials = map[string]trial{
 	"sidekeeper assign ls shop --output json":              {before: assignable, says: `^\{"sets":\[\],`},
 	"sidekeeper assign show orders":                        {before: assignable, beside: worked, says: "^orders: 16 items, 1 members, "},
 	"sidekeeper assign show orders --holders":              {before: assignable, says: `(?m)^15 +- +- +- +- +-$`},
-	"sidekeeper assign show orders --output json":          {before: assignable, says: `"set":"orders"`},
-	"sidekeeper assign drain orders web-1":                 {before: assignable, beside: worked, says: "^web-1 of orders gets no items any "},
-	"sidekeeper assign capacity orders web-1 4":            {before: assignable, beside: worked, says: "^web-1 of orders takes up to 4 items\n$"},
-	"sidekeeper assign rm orders":                          {before: assignable, says: "^orders is removed\n$"},
+	"sidekeeper assign show orders --watch": {
+		before: assignable, says: "^orders: 16 items, ", then: "sidekeeper assign define orders --count 17", andSays: "orders: 17 items, ",
+		ended: os.Interrupt, code: -1,
+	},
+	"sidekeeper assign show orders --output json": {before: assignable, says: `"set":"orders"`},
+	"sidekeeper assign drain orders web-1":        {before: assignable, beside: worked, says: "^web-1 of orders gets no items any "},
+	"sidekeeper assign capacity orders web-1 4":   {before: assignable, beside: worked, says: "^web-1 of orders takes up to 4 items\n$"},
+	"sidekeeper assign rm orders":                 {before: assignable, says: "^orders is removed\n$"},
 	`sidekeeper assign run orders -- sh -c 'exec ./work --shard "$SIDEKEEPER_ITEM"'`: {
 		before: assignable, says: `(?m)^working on orders/15 with --shard 15$`, ended: os.Interrupt,
 	},
