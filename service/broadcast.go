@@ -71,7 +71,7 @@ func (b *broadcasts[K, V]) watch(key K) *broadcast[K, V] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := b.open[key]
-	if found == nil {
+	if found == nil || found.hasFailed() { // what has failed is not the newcomer's
 		ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // called by who leaves last
 		found = &broadcast[K, V]{all: b, key: key, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
 		b.open[key] = found
@@ -93,10 +93,17 @@ func (b *broadcast[K, V]) last() bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
 	b.watchers--
-	if b.watchers == 0 {
+	if b.watchers == 0 && b.all.open[b.key] == b {
 		delete(b.all.open, b.key)
 	}
 	return b.watchers == 0
+}
+
+// hasFailed says whether the newest look ends the streams of those who watch.
+func (b *broadcast[K, V]) hasFailed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shown.err != nil && !errors.Is(b.shown.err, recipes.ErrUnreachable)
 }
 
 // now is what is shown, with a channel that is closed when that has changed.
@@ -172,7 +179,7 @@ func relay[K comparable, V any](b *broadcast[K, V], drain *drain, ended over, te
 	}
 }
 
-// A watchCount counts the nodes that are watched for those who watch groups and keys, so that their number is bounded.
+// A watchCount counts the nodes that are watched for those who watch groups, sets and keys, so that their number is bounded.
 type watchCount struct {
 	most   int
 	shares *caller.Shares

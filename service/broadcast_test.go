@@ -121,6 +121,31 @@ func TestAKeyIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 	})
 }
 
+// Who watched before has not left yet.
+func TestAFailureIsNotToldToWhoWatchesLater(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		n := newNotice()
+		n.become("", recipes.ErrNoAssignment, false)
+		all := newBroadcasts(n, n.look)
+		before := all.watch("thing")
+		synctest.Wait()
+		n.become("b", nil, false)
+		later := all.watch("thing")
+		if got := told(later); got != `"b" seen true stale false: <nil>` {
+			t.Errorf("shows %s", got)
+		}
+		before.leave()
+		if all.open["thing"] != later {
+			t.Error("it is not shown to others any more")
+		}
+		later.leave()
+		if len(all.open) != 0 {
+			t.Errorf("%d boards", len(all.open))
+		}
+	})
+}
+
 func TestAKeyThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@ func NewMetrics() *Metrics {
 		shared:         f.gauge("assignment_items", "Items that members that have joined through this sidecar are assigned."),
 		plans:          f.counters("assignment_plans_total", "Writes of plans of sets, by outcome.", "outcome"),
 		keyWatches:     f.gauge("key_watches", "Callers that watch configuration keys."),
-		watched:        f.gauge("watched_nodes", "Nodes watched for callers that watch groups and keys."),
+		watched:        f.gauge("watched_nodes", "Nodes watched for callers that watch groups, sets and keys."),
 		heartbeatsLate: f.counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
 		restores:       f.counter("ensemble_restores_total", "Times that the ensemble was found to be restored from an older state."),
 		refusedPolicy:  f.gauge("policy_refused", "1 while the policy file is invalid and its last valid version is in force, else 0."),

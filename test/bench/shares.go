@@ -54,8 +54,8 @@ func (s shares) run(ctx context.Context, on *stage) (*table, error) {
 		}
 	}
 	t.notes = append(t.notes, fmt.Sprintf("%d members, %d items. A member that is replaced is away for %v. When it is back, the next one "+
-		"leaves, as a Deployment has it. `must move` is what moves at least if parts differ by at most one, or by 5 %%: all that is replaced has to "+
-		"move once, and the last one gets a part.", s.members, s.items, s.away))
+		"leaves, as a Deployment has it. `must move` is what moves at least if parts differ by at most one, or by 5 %%: all that is replaced "+
+		"has to move once, and the last one gets a part.", s.members, s.items, s.away))
 	return t, nil
 }
 
@@ -88,9 +88,9 @@ func (s shares) play(ctx context.Context, way shareWay, t *table) error {
 		do   func(ctx context.Context) error
 		must int
 	}{
-		{"one joins", func(ctx context.Context) error { return all.begin(ctx, s.members) }, s.items/(s.members+1) - 1},
+		{"one joins", func(ctx context.Context) error { return all.begin(ctx, s.members) }, s.items / (s.members + 1)},
 		{"one is killed", all.dies, s.items / (s.members + 1)},
-		{"all are replaced", all.replaced, (s.members-1)*part + part - 1},
+		{"all are replaced", all.replaced, 2*part + (s.members-2)*(s.items/(s.members-1))},
 	} {
 		if err := all.undergo(ctx, event.what, event.must, event.do, t); err != nil {
 			return fmt.Errorf("%s: %w", event.what, err)

@@ -86,17 +86,12 @@ var (
 
 func TestConformance(t *testing.T) {
 	full.Needs(t, "the sidecar's program, built anew")
-	text, err := os.ReadFile(*playlist)
-	must(t, err)
-	var scenarios []scenario
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	must(t, decoder.Decode(&scenarios))
-	if len(scenarios) < 40 {
-		t.Fatalf("%d scenarios", len(scenarios))
+	all := scenarios(t)
+	if len(all) < 40 {
+		t.Fatalf("%d scenarios", len(all))
 	}
 	program, nursery := buildSidecar(t)
-	for _, played := range scenarios {
+	for _, played := range all {
 		if played.Only != nil && !slices.Contains(played.Only, "go") {
 			continue
 		}
@@ -107,6 +102,17 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scenarios reads them all.
+func scenarios(t testing.TB) (all []scenario) {
+	t.Helper()
+	text, err := os.ReadFile(*playlist)
+	must(t, err)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	must(t, decoder.Decode(&all))
+	return all
 }
 
 // buildSidecar builds the program unless one is given, and makes what sidecars are started with.
@@ -1104,7 +1110,7 @@ var expecting = map[string]func(*stage, step){
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
 	"done":   func(s *stage, of step) { s.ended(of, receive(s.t, s.jobs[of.Of].done)) },
-	"ended":     func(s *stage, of step) { s.commands[of.Of]() },
+	"ended":  func(s *stage, of step) { s.commands[of.Of]() },
 	"releasing": func(s *stage, of step) {
 		s.until(of, func() bool {
 			held := s.jobs[of.Of].held.Load()

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,36 +16,55 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/process"
 )
 
-// A situation is one of clients/conformance/situations.yaml, with what callers are told in it. In both texts an ellipsis stands for what differs.
+// A situation is one of clients/conformance/situations.yaml, with what callers are told in it. In both texts an ellipsis stands for what
+// differs.
 type situation struct {
 	Clients, Command string
 	Exit             int
 }
 
 // situations reads the table.
-func (s *stage) situations() (all map[string]situation) {
-	s.t.Helper()
+func situations(t testing.TB) (all map[string]situation) {
+	t.Helper()
 	text, err := os.ReadFile("../../clients/conformance/situations.yaml")
-	must(s.t, err)
+	must(t, err)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	must(s.t, decoder.Decode(&all))
+	must(t, decoder.Decode(&all))
 	return all
 }
 
-// says sees that a caller is told what the table has for a step's situation. What another sidecar than this tree's says is not compared.
+func TestEachTextOfTheTableOfSituationsIsPlayed(t *testing.T) {
+	t.Parallel()
+	played := map[string]bool{}
+	for _, scenario := range scenarios(t) {
+		for _, step := range scenario.Steps {
+			played[step.Says+map[bool]string{true: " by command"}[step.Do == "command"]] = true
+		}
+	}
+	for name, of := range situations(t) {
+		if of.Clients != "" && !played[name] || of.Command != "" && !played[name+" by command"] {
+			t.Errorf("no scenario plays %q: %+v", name, of)
+		}
+	}
+}
+
+// elsewhere says that the sidecar is not of this tree, so that it may say something else.
+var elsewhere = os.Getenv("SIDEKEEPER_SKEW") != ""
+
+// says sees that a caller is told what the table has for a step's situation.
 func (s *stage) says(of step, text string, byCommand bool) {
 	s.t.Helper()
-	if of.Says == "" || *given != "" {
+	if of.Says == "" || elsewhere {
 		return
 	}
-	found, known := s.situations()[of.Says]
-	if !known {
-		s.t.Fatalf("nobody knows the situation %q", of.Says)
-	}
+	found, known := situations(s.t)[of.Says]
 	wanted := found.Clients
 	if byCommand {
 		wanted = found.Command
+	}
+	if !known || wanted == "" {
+		s.t.Fatalf("there is no text for the situation %q", of.Says)
 	}
 	pattern := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(wanted), "…", ".*") + "$"
 	if !regexp.MustCompile(pattern).MatchString(text) {
@@ -77,6 +97,7 @@ func (s *stage) at(of step) string {
 // connectPlainly makes a client without TLS.
 func (s *stage) connectPlainly(of step) {
 	s.t.Helper()
+	s.t.Setenv(sidekeeper.AddressVariable, "")
 	client, err := sidekeeper.Dial(s.at(of))
 	switch {
 	case err == nil && of.Says == "":
@@ -130,7 +151,7 @@ func (s *stage) hasEnded(of step, command *process.Process) {
 	receive(s.t, command.Exited())
 	said, err := os.ReadFile(filepath.Join(s.folder, "command.said"))
 	must(s.t, err)
-	if code, wanted := command.State().ExitCode(), s.situations()[of.Says].Exit; code != wanted {
+	if code, wanted := command.State().ExitCode(), situations(s.t)[of.Says].Exit; code != wanted {
 		s.t.Fatalf("sidekeeper %s: got %d, want %d: %s", of.Run, code, wanted, said)
 	}
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")

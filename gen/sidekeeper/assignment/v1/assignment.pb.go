@@ -1308,7 +1308,8 @@ type Set struct {
 	Unassigned int32 `protobuf:"varint,4,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
 	// How long ago the plan was written, by the clocks of the ensemble and the sidecar. Unset before the first.
 	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
-	// For how long there have been items without a member, as in View. Unset while the set has no members: no member plans then.
+	// For how long there have been items without a member, as in View. While the set has no members it stays as the last plan has it:
+	// no member plans then.
 	ShortFor      *durationpb.Duration `protobuf:"bytes,6,opt,name=short_for,json=shortFor,proto3" json:"short_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

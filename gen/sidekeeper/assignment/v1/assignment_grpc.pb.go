@@ -80,8 +80,8 @@ type AssignmentServiceClient interface {
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
-	//	reached.
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a
+	//	limit was reached.
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JoinResponse], error)
@@ -278,8 +278,8 @@ type AssignmentServiceServer interface {
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
-	//	reached.
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a
+	//	limit was reached.
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(*JoinRequest, grpc.ServerStreamingServer[JoinResponse]) error

@@ -116,7 +116,8 @@ final class Calls {
   /** Says where no sidecar was reached, why not, and what to look at. */
   private Status explained(Status status) {
     Throwable cause = status.getCause();
-    @Nullable String why = status.getDescription();
+    @Nullable String told = status.getDescription();
+    String why = told == null ? status.getCode().name() : told;
     if (cause != null) { // of which gRPC says "io exception"
       why = cause.getMessage() == null ? cause.toString() : cause.getMessage();
     }

@@ -271,7 +271,10 @@ export interface Set {
   age:
     | Duration
     | undefined;
-  /** For how long there have been items without a member, as in View. Unset while the set has no members: no member plans then. */
+  /**
+   * For how long there have been items without a member, as in View. While the set has no members it stays as the last plan has it:
+   * no member plans then.
+   */
   shortFor: Duration | undefined;
 }
 
@@ -2274,8 +2277,8 @@ export const AssignmentServiceService = {
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
-   *   reached.
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a
+   *   limit was reached.
    *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -2418,8 +2421,8 @@ export interface AssignmentServiceServer extends UntypedServiceImplementation {
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was
-   *   reached.
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a
+   *   limit was reached.
    *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the set has 2,000 members.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
