@@ -35,7 +35,7 @@ func wantUnconfirmed(t *testing.T, err error, text string) {
 
 func TestWhateverKeepsAReleaseFromBeingConfirmedIsNoReasonToRepeatTheWork(t *testing.T) {
 	for text, failed := range map[string]error{
-		"Unavailable: the connection is gone":          status.Error(codes.Unavailable, "the connection is gone"),
+		away("the connection is gone"):                 status.Error(codes.Unavailable, "the connection is gone"),
 		"Unavailable (ENSEMBLE_UNREACHABLE): away":     scripted.Status(codes.Unavailable, "ENSEMBLE_UNREACHABLE", "away"),
 		"NotFound (HOLD_NOT_FOUND): no such hold":      scripted.Status(codes.NotFound, "HOLD_NOT_FOUND", "no such hold"),
 		"DeadlineExceeded: the sidecar does not reply": status.Error(codes.DeadlineExceeded, "the sidecar does not reply"),
@@ -88,8 +88,8 @@ func TestAReleaseOnTheLeasesStreamThatBreaksIsUnconfirmed(t *testing.T) {
 	go func() { released <- lock.Release(t.Context()) }()
 	receive(t, opened.Stops)
 	opened.End(status.Error(codes.Unavailable, "gone"))
-	wantUnconfirmed(t, receive(t, released), "lock orders: "+workIsDone+"Unavailable: gone")
-	want(t, lease.Close(t.Context()), "lease lost: Unavailable: gone", sidekeeper.ErrLost)
+	wantUnconfirmed(t, receive(t, released), "lock orders: "+workIsDone+away("gone"))
+	want(t, lease.Close(t.Context()), "lease lost: "+away("gone"), sidekeeper.ErrLost)
 }
 
 func TestALeaseWhoseCloseIsNotAnsweredIsUnconfirmed(t *testing.T) {
