@@ -131,7 +131,10 @@ func unreached(err error) error {
 	if errors.Is(err, recipes.ErrDenied) || errors.Is(err, recipes.ErrAuthDemanded) || errors.Is(err, recipes.ErrUnauthenticated) {
 		return exit.With(exit.Denied, err)
 	}
-	return exit.With(exit.Unreachable, fmt.Errorf("the ensemble does not answer: %w", err))
+	if !errors.Is(err, recipes.ErrUnreachable) {
+		err = fmt.Errorf("%w: %w", recipes.ErrUnreachable, err)
+	}
+	return exit.With(exit.Unreachable, err)
 }
 
 func verdictOn(findings []doctor.Finding) error {

@@ -99,7 +99,8 @@ func (l *Lease) whenValid(ctx context.Context, what string, attempt func() (hear
 }
 
 // dropUnused ends a lease that was opened for one thing alone, what, if err says why that has not begun. It returns err or, if the lease
-// ended first, what says that another attempt may succeed: nothing was the caller's yet.
+// ended first, what says that another attempt may succeed: nothing was the caller's yet. The sidecar says of the thing that the lease is lost
+// before it ends the lease's stream.
 func (l *Lease) dropUnused(what string, err error) error {
 	if err == nil {
 		return nil
@@ -108,12 +109,16 @@ func (l *Lease) dropUnused(what string, err error) error {
 	l.end(ErrReleased)
 	l.cut()
 	<-l.followed
-	if lost != nil && lost.Code == codes.Aborted && errors.Is(err, lost) {
-		return fmt.Errorf("%s: %w", what, &Error{
-			Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: "nothing is held: " + lost.Message,
-		})
+	why := "nothing is held"
+	switch said, is := errors.AsType[*Error](err); {
+	case errors.Is(err, ErrLeaseLost):
+		why = "the ensemble does not answer; " + why
+	case is && said == lost && lost.Code == codes.Aborted:
+		why += ": " + lost.Message
+	default:
+		return err
 	}
-	return err
+	return fmt.Errorf("%s: %w", what, &Error{Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: why})
 }
 
 // closeUsed closes a lease, if there is one, that was opened for one thing alone. That is gone if released is nil.

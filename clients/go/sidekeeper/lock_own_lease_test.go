@@ -88,6 +88,17 @@ func TestALeaseThatIsLostBeforeItsOnlyLockIsGrantedCostsAnAttempt(t *testing.T) 
 	}
 }
 
+// The sidecar ends what stands on a lease before it ends the lease's stream.
+func TestALeaseThatIsLostIsSaidOfItsOnlyLockFirst(t *testing.T) {
+	server := scripted.StartOnSocket(t)
+	client, _ := dial(t, server)
+	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Wait: new(time.Duration)})
+	server.NextOpen().Accept(leaseID)
+	server.NextAcquire().End(scripted.Status(codes.Aborted, "LEASE_LOST", "it expired"))
+	want(t, receive(t, result).err, "lock orders: Unavailable (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing is held",
+		sidekeeper.ErrEnsembleUnreachable)
+}
+
 func TestALeaseThatCannotBeOpenedIsTheErrorOfItsOnlyLock(t *testing.T) {
 	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)

@@ -54,6 +54,8 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
         self.refusing = False
         self.losing = False
         """Whether the next lease is lost before what is started on it is granted."""
+        self.ending = ""
+        """The reason for which what is started next ends, while the stream goes on."""
         self.waits: list[float] = []
 
     def Multiplex(self, requests: Any, context: Any) -> Iterator[Any]:  # noqa: N802
@@ -91,6 +93,11 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
                     self.open()
             case "check" if self.checking:
                 self.check(request.check.check_id)
+            case "start" if self.ending:
+                code, _ = grpc.StatusCode.ABORTED.value
+                ended = lease_pb2.Ended(request_id=request.start.request_id, code=code, reason=self.ending, message="it is lost")
+                self.answers.put(lease_pb2.MultiplexResponse(ended=ended))
+                self.ending = ""
             case "start" if self.losing:
                 self.losing = False
                 self.answers.put(None)
@@ -304,7 +311,15 @@ async def test_a_lease_that_is_lost_before_its_only_lock_is_granted_costs_an_att
     async with aio.Client(address) as client:
         await (await client.acquire("orders")).release()
         sidecar.losing = True
-        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="nothing is held: it is lost"):
+        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="the ensemble does not answer; nothing is held"):
+            await client.acquire("orders", wait=0)
+
+
+async def test_a_lease_that_is_lost_is_said_of_its_only_lock_first(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    sidecar.ending = "LEASE_LOST"
+    async with aio.Client(address) as client:
+        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="the ensemble does not answer; nothing is held"):
             await client.acquire("orders", wait=0)
 
 

@@ -2,7 +2,7 @@
 
 import { status } from "@grpc/grpc-js";
 
-import { GuardLostError, LostError, named } from "./errors.js";
+import { GuardLostError, LeaseLostError, LostError, named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
 import { Multiplex } from "./multiplex.js";
@@ -128,7 +128,8 @@ export abstract class Leased<Request, Event extends Tagged, Granted extends stri
 
 /**
  * Begins something on a lease that is opened for it alone, and takes from the attempt's wait what that took. If the lease was lost first,
- * the error says that another attempt may succeed: nothing was the caller's yet.
+ * the error says that another attempt may succeed: nothing was the caller's yet. The sidecar says of the thing that the lease is lost before
+ * it ends the lease's stream.
  */
 export async function onOwn<T>(
   leases: Leases,
@@ -146,6 +147,9 @@ export async function onOwn<T>(
   } catch (error) {
     const lost = lease.error?.cause;
     await lease.abandon();
+    if (error instanceof LeaseLostError) {
+      throw named("ENSEMBLE_UNREACHABLE", "the ensemble does not answer; nothing is held", status.UNAVAILABLE);
+    }
     if (lost !== undefined && error === lost && lost.code === status.ABORTED) {
       throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${lost.message}`, status.UNAVAILABLE);
     }

@@ -12,7 +12,7 @@ import grpc
 
 from sidekeeper import _transport
 from sidekeeper._claim import Answer
-from sidekeeper._errors import SidekeeperError, named
+from sidekeeper._errors import LeaseLostError, SidekeeperError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Streams
 from sidekeeper._multiplex import Multiplex, Request
 from sidekeeper._types import seconds
@@ -136,7 +136,8 @@ async def on_own(
     leases: Leases, attempt: Attempt, owner: str, metadata: Mapping[str, str] | None, begin: Callable[[Lease], Awaitable[T]]
 ) -> T:
     """Begins something on a lease that is opened for it alone, and takes from the attempt's wait what that took. If the lease was lost
-    first, the error says that another attempt may succeed: nothing was the caller's yet."""
+    first, the error says that another attempt may succeed: nothing was the caller's yet. The sidecar says of the thing that the lease is
+    lost before it ends the lease's stream."""
     began = time.monotonic()
     lease = await Lease(leases)._open(lease_pb2.OpenRequest(owner=owner, metadata=metadata), attempt)
     if attempt.wait:  # 0 would be an attempt that does not wait
@@ -146,9 +147,14 @@ async def on_own(
     except BaseException as error:
         lost = lease.error
         await lease._abandon()
-        if lost is not None and error is lost.cause and lost.cause.code is grpc.StatusCode.ABORTED:
-            raise named("ENSEMBLE_UNREACHABLE", f"nothing is held: {lost.cause.message}", grpc.StatusCode.UNAVAILABLE) from None
-        raise
+        why = "nothing is held"
+        if isinstance(error, LeaseLostError):
+            why = f"the ensemble does not answer; {why}"
+        elif lost is not None and error is lost.cause and lost.cause.code is grpc.StatusCode.ABORTED:
+            why = f"{why}: {lost.cause.message}"
+        else:
+            raise
+        raise named("ENSEMBLE_UNREACHABLE", why, grpc.StatusCode.UNAVAILABLE) from None
 
 
 def carried(kind: Kind, recipe: str, lease: Lease | None) -> Kind:

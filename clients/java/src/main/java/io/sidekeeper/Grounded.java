@@ -102,16 +102,21 @@ abstract class Grounded<Q extends Message, R extends Message> extends HeldStream
 
   /**
    * Ends a lease whose only thing has not begun, and returns why that is. If the lease was lost
-   * first, another attempt may succeed: nothing was the caller's yet.
+   * first, another attempt may succeed: nothing was the caller's yet. The sidecar says of the thing
+   * that the lease is lost before it ends the lease's stream.
    */
   private static Throwable dropUnused(Lease lease, Throwable failure) {
     Throwable why = Waiting.unwrap(failure);
     LostException lost = lease.claim.lost();
     lease.abandon();
-    if (lost == null || why != lost.why() || lost.why().code() != Status.Code.ABORTED) {
+    String nothing = "nothing is held";
+    if (why instanceof SidekeeperException said && said.reason().equals("LEASE_LOST")) {
+      nothing = "the ensemble does not answer; " + nothing;
+    } else if (lost != null && why == lost.why() && lost.why().code() == Status.Code.ABORTED) {
+      nothing += ": " + why.getMessage();
+    } else {
       return why;
     }
-    Told told = new Told("nothing is held: " + why.getMessage());
-    return new EnsembleUnreachableException(Status.Code.UNAVAILABLE, told);
+    return new EnsembleUnreachableException(Status.Code.UNAVAILABLE, new Told(nothing));
   }
 }

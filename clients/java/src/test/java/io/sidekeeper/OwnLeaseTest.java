@@ -177,7 +177,21 @@ class OwnLeaseTest {
     SidekeeperException failed = failure(tried);
     assertInstanceOf(EnsembleUnreachableException.class, failed);
     assertEquals(Status.Code.UNAVAILABLE, failed.code());
-    assertEquals("nothing is held: LEASE_LOST", failed.getMessage());
+    assertEquals("the ensemble does not answer; nothing is held", failed.getMessage());
+  }
+
+  @Test
+  void aLeaseThatIsLostIsSaidOfItsOnlyLockFirst() throws Exception {
+    CompletableFuture<Lock> tried = client.acquireAsync("orders", ALONE.waitTimeout(Duration.ZERO));
+    sidecar.end(
+        Ended.newBuilder()
+            .setRequestId(sidecar.started())
+            .setCode(Status.Code.ABORTED.value())
+            .setReason("LEASE_LOST")
+            .setMessage("it expired"));
+    SidekeeperException failed = failure(tried);
+    assertInstanceOf(EnsembleUnreachableException.class, failed);
+    assertEquals("the ensemble does not answer; nothing is held", failed.getMessage());
   }
 
   @Test
