@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -109,10 +110,15 @@ func (s *stage) connectPlainly(of step) {
 	}
 }
 
-// command runs a command as a person does, and sees that it ends as the table has it. One for later holds a lock when this returns.
+// command runs a command as a person does, and sees that it ends as the table has it. What one for later runs has begun when this returns.
 func (s *stage) command(of step) {
 	s.t.Helper()
-	command := exec.Command(s.program, slices.Concat(strings.Fields(of.Run)[:2], s.files(of), strings.Fields(of.Run)[2:])...)
+	words, begun := strings.Fields(of.Run), filepath.Join(s.folder, of.As+".begun")
+	if of.Later {
+		begins := []string{"sh", "-c", `touch "$0" && exec "$@"`, begun}
+		words = slices.Insert(words, slices.Index(words, "--")+1, begins...)
+	}
+	command := exec.Command(s.program, slices.Concat(words[:2], s.files(of), words[2:])...)
 	command.Env = append(os.Environ(), "SIDEKEEPER_ADDRESS="+s.address)
 	if of.Address != nil {
 		command.Env = append(command.Env, "SIDEKEEPER_ADDRESS="+s.at(of))
@@ -128,8 +134,8 @@ func (s *stage) command(of step) {
 	}
 	s.commands[of.As] = func() { s.hasEnded(of, running) }
 	s.until(of, func() bool {
-		view, err := s.client(of).Get(s.t.Context(), of.Lock)
-		return err == nil && len(view.Holders) > 0
+		_, err := os.Stat(begun)
+		return err == nil
 	})
 }
 
@@ -148,7 +154,12 @@ func (s *stage) files(of step) (flags []string) {
 // hasEnded sees that a command has ended as the table has it.
 func (s *stage) hasEnded(of step, command *process.Process) {
 	s.t.Helper()
-	receive(s.t, command.Exited())
+	select {
+	case <-command.Exited():
+	case <-time.After(patience):
+		s.t.Errorf("sidekeeper %s: it goes on", of.Run)
+		command.Kill()
+	}
 	said, err := os.ReadFile(filepath.Join(s.folder, "command.said"))
 	must(s.t, err)
 	if code, wanted := command.State().ExitCode(), situations(s.t)[of.Says].Exit; code != wanted {
