@@ -66,6 +66,23 @@ func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 	})
 }
 
+// A caller that lets go when it is asked has lost nothing, though its lease ends next.
+func TestADrainIsNotOverBeforeWhatWasGivenUpIsSaidToBeGone(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, s *scene) {
+		c := s.carryOpened(s.callers)
+		c.start(1, "orders")
+		c.sees("1 granted")
+		c.session.Delay(time.Second)
+		drained := s.drain(time.Hour)
+		c.sees("1 asked")
+		c.stop(1)
+		c.sees("1 ended 0", "Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+		same(t, "contenders", s.contenders("orders"), 0)
+	})
+}
+
 func TestAMemberHoldsNoDrainUp(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {

@@ -177,7 +177,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	sequencev1.RegisterSequenceServiceServer(registrar, &sequenceService{services: s, directory: s.issuers.directory})
 }
 
-// Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
+// Drain ends everything in an orderly way: waiters at once, holders when they have let go or when timeout is over, whichever is
 // first, and members when nobody holds anything. It returns when nobody counts on anything any more and every session is
 // closed, so that all locks are free, or with ctx's cause when ctx ends. Connections must not be told to go away
 // before: a holder that has heard of its end says so on its own.
