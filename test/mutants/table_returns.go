@@ -84,4 +84,17 @@ var returns = []Mutant{
 			Package: "clients/go/sidekeeper", Test: "TestALeaseOnWhichNothingStandsIsNotLostWhenItsValidityRunsOut", Complaint: "has not happened",
 		}},
 	},
+	{
+		ID: "Y17", Bug: "a drain ends the lease of a caller that has let go, and whose place is not gone",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestADrainIsNotOverBeforeWhatWasGivenUpIsSaidToBeGone",
+			Complaint: `got "Aborted SIDECAR_STOPPING", want "1 ended 0"`,
+		}},
+	},
+	{
+		ID: "Y18", Bug: "a client tells that a lock is lost which it never had, since the lease that it opened for the lock is",
+		Catchers: []Catcher{{
+			Package: "clients/go/sidekeeper", Test: "TestALeaseThatIsLostIsSaidOfItsOnlyLockFirst", Complaint: "LEASE_LOST",
+		}},
+	},
 }
