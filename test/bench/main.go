@@ -33,6 +33,7 @@ type settings struct {
 	echo     string
 	attack   string
 	victim   string
+	sharer   string
 }
 
 func main() {
@@ -56,6 +57,9 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	}
 	if settings.attack != "" {
 		return serveAttack(settings.attack, settings.victim, os.Stdin, out)
+	}
+	if settings.sharer != "" {
+		return serveSharer(ctx, settings.sharer, out)
 	}
 	var all findings
 	for _, size := range []int{1, 3} {
@@ -96,6 +100,7 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags.StringVar(&attacks, "attacks", "", "regular expression of the attacks to make: "+strings.Join(namesOf(allAttacks()), ", "))
 	flags.StringVar(&s.attack, "attack", "", "attack a sidecar in this way until the input ends, and do nothing else; the bench starts itself so")
 	flags.StringVar(&s.victim, "victim", "", "what to attack, in JSON")
+	flags.StringVar(&s.sharer, "sharer", "", "share items as this member, in JSON, until it is interrupted, and do nothing else; the bench starts itself so")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("%q: there are flags only", flags.Arg(0))

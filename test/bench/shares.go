@@ -45,8 +45,8 @@ func (s shares) run(ctx context.Context, on *stage) (*table, error) {
 	}
 	t := &table{header: shareColumns}
 	for _, way := range []shareWay{
-		{name: "Sidekeeper", begin: sidekeeperShares(sidecar)},
-		{name: "hash modulo members", begin: moduloShares(sidecar, s.items)},
+		{name: "Sidekeeper", begin: byProgram(byAssignment, sidecar, s.items)},
+		{name: "hash modulo members", begin: byProgram(byModulo, sidecar, s.items)},
 		{name: "kazoo's SetPartitioner", begin: kazooShares(on.addresses(), s.items)},
 	} {
 		if err := s.play(ctx, way, t); err != nil {

@@ -344,3 +344,34 @@ func TestTargetsThatOthersCoverOrThatBuildInOneFolder(t *testing.T) {
 		t.Error("what builds nowhere may run beside all")
 	}
 }
+
+// A lane of the sidecar's tests rests on all that these are compiled from.
+func TestWhatALaneOfTheSidecarIsCompiledFromIsItsInput(t *testing.T) {
+	const module = "github.com/sidekeeper/sidekeeper/"
+	root, err := git(t.Context(), ".", "", "rev-parse", "--show-toplevel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"simulation", "endtoend", "peers"} {
+		lane := &table[slices.IndexFunc(table, func(l Lane) bool { return l.Name == name })]
+		var packages strings.Builder
+		if err := tellPackages(t.Context(), root, name, &packages); err != nil {
+			t.Fatal(err)
+		}
+		list := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"list", "-deps", "-test"}, strings.Fields(packages.String()))...)
+		list.Dir = root
+		said, err := list.Output()
+		if err != nil || packages.Len() == 0 {
+			t.Fatalf("%s: %q, %v", name, &packages, err)
+		}
+		inputs := slices.Concat(common, lane.Owns, lane.Reads)
+		for line := range strings.Lines(string(said)) {
+			path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			folder, own := strings.CutPrefix(strings.TrimSuffix(path, ".test"), module)
+			folder = strings.TrimSuffix(folder, "_test")
+			if own && !slices.ContainsFunc(inputs, func(input string) bool { return covers(input, folder) }) {
+				t.Errorf("lane %s is compiled from %s, which is none of its inputs", name, folder)
+			}
+		}
+	}
+}

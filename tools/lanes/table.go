@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // When a lane runs.
 type When int
 
@@ -28,6 +30,11 @@ var common = []string{
 	"tools/buf", "tools/databases", "tools/go.mod", "tools/go.sum", "tools/grpcurl", "tools/lanes", "tools/need", "tools/versitygw",
 }
 
+// program is what the sidecar's program and its test rig are made of.
+var program = []string{
+	"clients/go", "cmd", "gen", "internal", "proto", "recipes", "service", "sidekeepertest", "test/support", "test/traces",
+}
+
 // records are what lanes that have passed leave in the tree. They are no input.
 const records = ".ci/passed"
 
@@ -47,9 +54,19 @@ var table = []Lane{
 			"tools/etcd", "tools/flaky",
 		},
 	},
-	{Name: "simulation", Targets: []string{"test-simulation"}, Owns: []string{"test/explore", "test/simulation"}},
-	{Name: "endtoend", Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend", "tools/envoy"}},
-	{Name: "peers", Targets: []string{"test-peers"}, Owns: []string{"test/chaos", "test/peers"}},
+	{
+		Name: "simulation", When: Changed, Needs: []string{"race"}, Targets: []string{"test-simulation"},
+		Owns: []string{"test/explore", "test/simulation"}, Reads: slices.Concat(program, []string{"test/chaos"}),
+	},
+	{
+		Name: "endtoend", When: Changed, Needs: []string{"java", "kerberos", "proxies"},
+		Targets: []string{"test-endtoend-2", "test-endtoend-1", "test-doors"}, Owns: []string{"test/doors", "test/endtoend", "tools/envoy"},
+		Reads: slices.Concat(program, []string{"helm", "test/chaos", "test/mutants"}),
+	},
+	{
+		Name: "peers", When: Changed, Needs: []string{"java", "python"}, Targets: []string{"test-peers"},
+		Owns: []string{"test/chaos", "test/peers"}, Reads: slices.Concat(program, []string{"docs/interoperability.md"}),
+	},
 	{Name: "conformance-java", Targets: []string{"conformance-java", "one-lock"}, Builds: []string{"clients/java"}},
 	{Name: "conformance-typescript", Targets: []string{"conformance-typescript"}, Builds: []string{"clients/typescript"}},
 	{Name: "conformance", Targets: []string{"conformance-python"}, Owns: []string{"clients/conformance", "examples/onelock"}},
