@@ -3,6 +3,9 @@ package service_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,16 +73,30 @@ func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 func TestADrainIsNotOverBeforeWhatWasGivenUpIsSaidToBeGone(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, s *scene) {
+		const locks = 50
 		c := s.carryOpened(s.callers)
-		c.start(1, "orders")
-		c.sees("1 granted")
+		for id := range uint64(locks) {
+			c.start(id+1, fmt.Sprint("orders", id))
+			c.sees(fmt.Sprint(id+1, " granted"))
+		}
+		c.startWith(&leasev1.Start{RequestId: 99, Request: &leasev1.Start_Join{Join: &membershipv1.JoinRequest{Group: "shop", Member: "m"}}})
+		c.sees("99 joined")
 		c.session.Delay(time.Second)
 		drained := s.drain(time.Hour)
-		c.sees("1 asked")
-		c.stop(1)
-		c.sees("1 ended 0", "Aborted SIDECAR_STOPPING")
+		for range locks {
+			_, asked, _ := strings.Cut(c.next(), " ")
+			same(t, "message", asked, "asked")
+		}
+		for _, id := range append(slices.Collect(maps.Keys(c.holds)), 99) {
+			c.stop(id)
+		}
+		for range locks + 1 {
+			_, ended, _ := strings.Cut(c.next(), " ")
+			same(t, "message", ended, "ended 0")
+		}
+		c.sees("Aborted SIDECAR_STOPPING")
 		s.must(<-drained)
-		same(t, "contenders", s.contenders("orders"), 0)
+		same(t, "contenders", s.contenders("orders0"), 0)
 	})
 }
 

@@ -128,9 +128,6 @@ func (s *held[P, M]) isLeft(then func()) {
 		s.lease.drop(s.recipe.resource)
 	}
 	then()
-	if s.hold != nil && s.hold.givenUp {
-		s.services.held.leave()
-	}
 }
 
 // disregard has the place bound the lease's validity no longer: at once if it was held, and else when no call is about to change what it

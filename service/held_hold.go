@@ -33,7 +33,6 @@ type hold struct {
 	id       machine.ID    // to the lease's machine
 	released *latch        // closed when the caller has asked that the hold end or, once it has ended, that its place go
 	gone     chan struct{} // closed when its place is gone from the ensemble
-	givenUp  bool          // its caller has let go: a drain waits until the place is gone, and the caller is told so
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
@@ -75,9 +74,7 @@ func (s *held[P, M]) beginHold(made *hold) (id string) {
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
 	s.holds.end(ended.key, ended.ending(why))
-	if ended.givenUp = why == nil; !ended.givenUp {
-		s.held.leave()
-	}
+	s.held.leave()
 	s.usual.noteAll(ended)
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)

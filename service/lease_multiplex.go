@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -40,6 +41,8 @@ type multiplex struct {
 	requests map[uint64]*started // those that have not gone
 	settled  bool                // nothing starts any more
 	silent   bool                // nothing is told any more
+	stops    int                 // requests that were stopped, and are not said to be gone: a drain waits for them
+	deaf     bool                // nobody hears of them any more
 
 	telling sync.WaitGroup // requests whose end has not been told
 	running sync.WaitGroup // requests that have not gone
@@ -75,6 +78,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	m.unread = newOver(m.ctx)
 	m.box, m.over = newOutbox(m.unread, stream.Send), newOver(m.unread.ctx)
 	m.box.Linger(time.Second)
+	context.AfterFunc(m.unread.ctx, m.isUnread)
 	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
@@ -220,8 +224,32 @@ func (m *multiplex) stop(id uint64) {
 	m.mu.Unlock()
 	if found != nil {
 		m.lease.drive.step(machine.Event{Kind: machine.Stopped, Of: found.life})
-		found.asked.Store(true)
+		m.mu.Lock()
+		if m.requests[id] == found && !found.asked.Swap(true) && !m.deaf {
+			m.stops++
+			m.leases.services.held.enter(math.MaxInt)
+		}
+		m.mu.Unlock()
 		found.stopped.close()
+	}
+}
+
+// isHeard is when the end of a request that was stopped is handed to the transport.
+func (m *multiplex) isHeard() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.deaf {
+		m.stops--
+		m.leases.services.held.leave()
+	}
+}
+
+// isUnread is when nobody reads the stream any more.
+func (m *multiplex) isUnread() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.deaf = true; m.stops > 0; m.stops-- {
+		m.leases.services.held.leave()
 	}
 }
 
@@ -383,8 +411,11 @@ func (s *started) isGone() {
 	s.mu.Lock()
 	delete(s.requests, s.id)
 	s.mu.Unlock()
-	if s.tellsGone {
-		s.tell(s.ended(), func() {})
+	switch {
+	case s.tellsGone:
+		s.tell(s.ended(), s.isHeard)
+	case s.asked.Load():
+		s.isHeard()
 	}
 	s.over.end(nil) // of what was asked in its context
 	s.stopped.tell(nil)

@@ -109,16 +109,13 @@ func (l *Lease) dropUnused(what string, err error) error {
 	l.end(ErrReleased)
 	l.cut()
 	<-l.followed
-	why := "nothing is held"
-	switch said, is := errors.AsType[*Error](err); {
-	case errors.Is(err, ErrLeaseLost):
-		why = "the ensemble does not answer; " + why
-	case is && said == lost && lost.Code == codes.Aborted:
-		why += ": " + lost.Message
-	default:
-		return err
+	why, is := errors.AsType[*Error](err)
+	if is && why.Code == codes.Aborted && (why == lost || errors.Is(why, ErrLeaseLost)) {
+		return fmt.Errorf("%s: %w", what, &Error{
+			Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: "nothing is held: " + why.Message,
+		})
 	}
-	return fmt.Errorf("%s: %w", what, &Error{Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: why})
+	return err
 }
 
 // closeUsed closes a lease, if there is one, that was opened for one thing alone. That is gone if released is nil.

@@ -95,7 +95,7 @@ func TestALeaseThatIsLostIsSaidOfItsOnlyLockFirst(t *testing.T) {
 	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Wait: new(time.Duration)})
 	server.NextOpen().Accept(leaseID)
 	server.NextAcquire().End(scripted.Status(codes.Aborted, "LEASE_LOST", "it expired"))
-	want(t, receive(t, result).err, "lock orders: Unavailable (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing is held",
+	want(t, receive(t, result).err, "lock orders: Unavailable (ENSEMBLE_UNREACHABLE): nothing is held: it expired",
 		sidekeeper.ErrEnsembleUnreachable)
 }
 

@@ -311,7 +311,7 @@ async def test_a_lease_that_is_lost_before_its_only_lock_is_granted_costs_an_att
     async with aio.Client(address) as client:
         await (await client.acquire("orders")).release()
         sidecar.losing = True
-        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="the ensemble does not answer; nothing is held"):
+        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="nothing is held: it is lost"):
             await client.acquire("orders", wait=0)
 
 
@@ -319,7 +319,7 @@ async def test_a_lease_that_is_lost_is_said_of_its_only_lock_first(played: tuple
     sidecar, address = played
     sidecar.ending = "LEASE_LOST"
     async with aio.Client(address) as client:
-        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="the ensemble does not answer; nothing is held"):
+        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="nothing is held: it is lost"):
             await client.acquire("orders", wait=0)
 
 

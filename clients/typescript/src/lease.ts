@@ -2,7 +2,7 @@
 
 import { status } from "@grpc/grpc-js";
 
-import { GuardLostError, LeaseLostError, LostError, named } from "./errors.js";
+import { GuardLostError, LeaseLostError, LostError, SidekeeperError, named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
 import { Multiplex } from "./multiplex.js";
@@ -147,11 +147,9 @@ export async function onOwn<T>(
   } catch (error) {
     const lost = lease.error?.cause;
     await lease.abandon();
-    if (error instanceof LeaseLostError) {
-      throw named("ENSEMBLE_UNREACHABLE", "the ensemble does not answer; nothing is held", status.UNAVAILABLE);
-    }
-    if (lost !== undefined && error === lost && lost.code === status.ABORTED) {
-      throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${lost.message}`, status.UNAVAILABLE);
+    const ended = error instanceof SidekeeperError && error.code === status.ABORTED;
+    if (ended && (error instanceof LeaseLostError || error === lost)) {
+      throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${error.message}`, status.UNAVAILABLE);
     }
     throw error;
   }

@@ -511,7 +511,7 @@ void test("a lease that is lost before its only lock is granted costs an attempt
   script.losses.push(LOST);
   await assert.rejects(client.acquire("orders", { wait: 0 }), (error) => {
     assert.ok(error instanceof EnsembleUnreachableError && error.code === status.UNAVAILABLE);
-    assert.equal(error.message, "the ensemble does not answer; nothing is held");
+    assert.equal(error.message, "nothing is held: it expired");
     return true;
   });
 });
@@ -524,7 +524,7 @@ void test("that a lease is lost is said of its only lock first", async (t) => {
   script.end(2n, status.ABORTED, "LEASE_LOST");
   await assert.rejects(tried, (error) => {
     assert.ok(error instanceof EnsembleUnreachableError && error.code === status.UNAVAILABLE);
-    assert.equal(error.message, "the ensemble does not answer; nothing is held");
+    assert.equal(error.message, "nothing is held: said the script");
     return true;
   });
 });

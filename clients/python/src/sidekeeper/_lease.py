@@ -147,14 +147,10 @@ async def on_own(
     except BaseException as error:
         lost = lease.error
         await lease._abandon()
-        why = "nothing is held"
-        if isinstance(error, LeaseLostError):
-            why = f"the ensemble does not answer; {why}"
-        elif lost is not None and error is lost.cause and lost.cause.code is grpc.StatusCode.ABORTED:
-            why = f"{why}: {lost.cause.message}"
-        else:
-            raise
-        raise named("ENSEMBLE_UNREACHABLE", why, grpc.StatusCode.UNAVAILABLE) from None
+        ended = isinstance(error, SidekeeperError) and error.code is grpc.StatusCode.ABORTED
+        if ended and (isinstance(error, LeaseLostError) or (lost is not None and error is lost.cause)):
+            raise named("ENSEMBLE_UNREACHABLE", f"nothing is held: {error.message}", grpc.StatusCode.UNAVAILABLE) from None
+        raise
 
 
 def carried(kind: Kind, recipe: str, lease: Lease | None) -> Kind:

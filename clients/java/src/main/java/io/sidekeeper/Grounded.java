@@ -109,14 +109,12 @@ abstract class Grounded<Q extends Message, R extends Message> extends HeldStream
     Throwable why = Waiting.unwrap(failure);
     LostException lost = lease.claim.lost();
     lease.abandon();
-    String nothing = "nothing is held";
-    if (why instanceof SidekeeperException said && said.reason().equals("LEASE_LOST")) {
-      nothing = "the ensemble does not answer; " + nothing;
-    } else if (lost != null && why == lost.why() && lost.why().code() == Status.Code.ABORTED) {
-      nothing += ": " + why.getMessage();
-    } else {
-      return why;
+    if (why instanceof SidekeeperException said
+        && said.code() == Status.Code.ABORTED
+        && (said.reason().equals("LEASE_LOST") || (lost != null && said == lost.why()))) {
+      Told told = new Told("nothing is held: " + said.getMessage());
+      return new EnsembleUnreachableException(Status.Code.UNAVAILABLE, told);
     }
-    return new EnsembleUnreachableException(Status.Code.UNAVAILABLE, new Told(nothing));
+    return why;
   }
 }

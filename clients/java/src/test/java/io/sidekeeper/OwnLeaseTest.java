@@ -177,7 +177,7 @@ class OwnLeaseTest {
     SidekeeperException failed = failure(tried);
     assertInstanceOf(EnsembleUnreachableException.class, failed);
     assertEquals(Status.Code.UNAVAILABLE, failed.code());
-    assertEquals("the ensemble does not answer; nothing is held", failed.getMessage());
+    assertEquals("nothing is held: LEASE_LOST", failed.getMessage());
   }
 
   @Test
@@ -191,7 +191,7 @@ class OwnLeaseTest {
             .setMessage("it expired"));
     SidekeeperException failed = failure(tried);
     assertInstanceOf(EnsembleUnreachableException.class, failed);
-    assertEquals("the ensemble does not answer; nothing is held", failed.getMessage());
+    assertEquals("nothing is held: it expired", failed.getMessage());
   }
 
   @Test
