@@ -41,8 +41,8 @@ type multiplex struct {
 	requests map[uint64]*started // those that have not gone
 	settled  bool                // nothing starts any more
 	silent   bool                // nothing is told any more
-	stops    int                 // requests that were stopped, and are not said to be gone: a drain waits for them
-	deaf     bool                // nobody hears of them any more
+	stops    int                 // requests that the caller has stopped without an answer so far: a drain waits for that
+	deaf     bool                // the caller reads no answer any more
 
 	telling sync.WaitGroup // requests whose end has not been told
 	running sync.WaitGroup // requests that have not gone
@@ -234,7 +234,7 @@ func (m *multiplex) stop(id uint64) {
 	}
 }
 
-// isHeard is when the end of a request that was stopped is handed to the transport.
+// isHeard is when the answer to a stop is handed to the transport.
 func (m *multiplex) isHeard() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +244,7 @@ func (m *multiplex) isHeard() {
 	}
 }
 
-// isUnread is when nobody reads the stream any more.
+// isUnread is when the caller does not read the stream any more.
 func (m *multiplex) isUnread() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

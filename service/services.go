@@ -110,7 +110,7 @@ type Services struct {
 	ensemble Ensemble
 	leases   *leases
 	holds    idRegistry[*hold]
-	held     openCount // the holds that have not ended, and what was stopped and is not said to be gone
+	held     openCount // the holds that have not ended, and the stops without an answer
 	usual    usualHold
 	waiters  waiterLimit
 	drain    *drain
