@@ -23,10 +23,10 @@ const (
 
 // A sharer is a member in a process of its own, which shares items with others until it is asked to leave.
 type sharer struct {
-	Way    string // byAssignment or byModulo
-	Socket string // of the sidecar
-	Member string
-	Items  int
+	Way    string `json:"way"`    // byAssignment or byModulo
+	Socket string `json:"socket"` // of the sidecar
+	Member string `json:"member"`
+	Items  int    `json:"items"`
 
 	saying sync.Mutex
 	out    io.Writer
@@ -79,6 +79,11 @@ func (s *sharer) divide(ctx context.Context, client *sidekeeper.Client) error {
 	}
 	var working sync.WaitGroup
 	has := map[int]context.CancelFunc{}
+	begin := func(item int) (stop context.CancelFunc) {
+		itsWork, stop := context.WithCancel(ctx)
+		working.Go(func() { s.work(itsWork, client, lease, item) })
+		return stop
+	}
 	for change, err := range client.WatchGroup(ctx, "modulo") {
 		if err != nil {
 			break
@@ -87,26 +92,29 @@ func (s *sharer) divide(ctx context.Context, client *sidekeeper.Client) error {
 		for _, each := range change.View.Members {
 			names = append(names, each.Member)
 		}
-		rank := slices.Index(names, s.Member)
-		for item := range s.Items {
-			hash := fnv.New32a()
-			fmt.Fprint(hash, item)
-			mine := rank >= 0 && int(hash.Sum32())%len(names) == rank
-			switch stop := has[item]; {
-			case mine && stop == nil:
-				itsWork, stop := context.WithCancel(ctx)
-				has[item] = stop
-				working.Go(func() { s.work(itsWork, client, lease, item) })
-			case !mine && stop != nil:
-				stop()
-				delete(has, item)
-			}
-		}
+		s.take(names, has, begin)
 	}
 	working.Wait()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return joined.Leave(leaving)
+}
+
+// take begins and ends work on items as the members are now.
+func (s *sharer) take(names []string, has map[int]context.CancelFunc, begin func(item int) (stop context.CancelFunc)) {
+	rank := slices.Index(names, s.Member)
+	for item := range s.Items {
+		hash := fnv.New32a()
+		fmt.Fprint(hash, item)
+		mine := rank >= 0 && int(hash.Sum32())%len(names) == rank
+		switch stop := has[item]; {
+		case mine && stop == nil:
+			has[item] = begin(item)
+		case !mine && stop != nil:
+			stop()
+			delete(has, item)
+		}
+	}
 }
 
 func (s *sharer) work(ctx context.Context, client *sidekeeper.Client, lease *sidekeeper.Lease, item int) {
