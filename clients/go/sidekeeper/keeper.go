@@ -135,10 +135,10 @@ func (k *keeper) endExpired(ctx context.Context) {
 func (k *keeper) askRegularly(ctx context.Context) {
 	k.loop(ctx, k.news[1], func() time.Duration {
 		claims := k.kept()
-		due, shortest := k.nextQuestion(claims)
+		due := k.nextQuestion(claims)
 		if len(claims) > 0 && due <= k.clock.now() {
-			k.question(ctx, claims, shortest)
-			due, _ = k.nextQuestion(k.kept())
+			k.question(ctx, claims)
+			due = k.nextQuestion(k.kept())
 		}
 		return due
 	})
@@ -164,20 +164,28 @@ func (k *keeper) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 	return k.clock.alarm(at)
 }
 
-// nextQuestion says when to ask, and how much is left then of the claim that has least and is valid: a second, if none has less.
-func (k *keeper) nextQuestion(claims map[string]*claim) (due, shortest time.Duration) {
-	due, shortest = never, never
+// nextQuestion says when to ask.
+func (k *keeper) nextQuestion(claims map[string]*claim) (due time.Duration) {
+	due = never
 	for _, c := range claims {
 		asked, until := c.proof()
 		due = min(due, asked+askInterval(until-asked))
-		if left := until - k.clock.now(); left > 0 {
-			shortest = min(shortest, left)
+	}
+	return max(due, k.resting)
+}
+
+// shortest says how much is left of the claim that has least and is valid: a second, if none is.
+func (k *keeper) shortest(claims map[string]*claim) time.Duration {
+	shortest := never
+	for _, c := range claims {
+		if _, until := c.proof(); until > k.clock.now() {
+			shortest = min(shortest, until-k.clock.now())
 		}
 	}
 	if shortest == never {
-		shortest = time.Second
+		return time.Second
 	}
-	return max(due, k.resting), shortest
+	return shortest
 }
 
 // askInterval is how long to let pass between two questions: a quarter of the validity told, and a second at
@@ -190,9 +198,9 @@ func askInterval(validity time.Duration) time.Duration {
 }
 
 // question asks for all claims at once. An answer is waited for while half of the shortest validity passes: then a
-// new question is worth more.
-func (k *keeper) question(ctx context.Context, claims map[string]*claim, shortest time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, max(shortest/2, shortestTimeout))
+// new question is worth more. What is left is read after what was due: the machine may have slept in between.
+func (k *keeper) question(ctx context.Context, claims map[string]*claim) {
+	ctx, cancel := context.WithTimeout(ctx, max(k.shortest(claims)/2, shortestTimeout))
 	defer cancel()
 	sent := k.clock.now()
 	answers, err := k.ask(ctx, slices.Sorted(maps.Keys(claims)))

@@ -114,7 +114,7 @@ final class Keeper {
           Math.max(claims.values().stream().mapToLong(Claim::due).min().orElseThrow(), resting);
       long before = Clock.before(); // with a clock that cannot be read, nothing is due
       if (due <= before && !asking) {
-        question(now);
+        question();
       }
       long next = Math.min(earliestEnd(now), asking ? Long.MAX_VALUE : due);
       long nap = Math.min(next, before + Clock.LONGEST_NAP.toNanos()) - before;
@@ -133,9 +133,11 @@ final class Keeper {
 
   /**
    * Asks for all claims at once. An answer is waited for while half of the shortest validity
-   * passes, or of a second if none is left: then a new question is worth more.
+   * passes, or of a second if none is left: then a new question is worth more. What is left is read
+   * after what was due: the machine may have slept in between.
    */
-  private void question(long now) {
+  private void question() {
+    long now = Clock.now();
     asking = true;
     Map<String, Claim> asked = Map.copyOf(claims);
     long shortest = earliestEnd(now) == Long.MAX_VALUE ? SECOND : earliestEnd(now) - now;
