@@ -45,8 +45,12 @@ type field struct {
 	addresses []string // of ZooKeeper's servers
 	servers   []int    // their processes
 	sidecar   *sidecar // in front of them
+	before    *sidecar // of an older build, likewise; nil if none is measured
 	etcd      *etcdCluster
 }
+
+// beforeWords begin the name of a way to lock by an older build.
+const beforeWords = "before: "
 
 // contenders are all ways to lock.
 func (f field) contenders() []contender {
@@ -82,6 +86,19 @@ func (f field) contenders() []contender {
 	}
 	if f.etcd != nil {
 		all[etcdPlace].servers = f.etcd.processes()
+	}
+	return all
+}
+
+// older are the ways to lock by a sidecar of an older build, if there is one.
+func (f field) older() (all []contender) {
+	if f.before == nil {
+		return nil
+	}
+	f.sidecar = f.before
+	for _, c := range f.contenders()[streamPlace:] {
+		c.name = beforeWords + c.name
+		all = append(all, c)
 	}
 	return all
 }

@@ -22,6 +22,7 @@ import (
 // settings are what the bench is told.
 type settings struct {
 	sidecar  string
+	before   string
 	only     *regexp.Regexp
 	servers  *regexp.Regexp
 	attacks  *regexp.Regexp
@@ -89,6 +90,7 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(logged)
 	flags.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to measure")
+	flags.StringVar(&s.before, "before", "", "the program of an older build, to be measured beside it in the same rounds of lock pairs")
 	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, threads-64, ways, handover-2, handover-16, handover-128, permits-16, sequence-1, sequence-8, sequence-64, joins-64, killed, watch-1, watch-100, watch-1000, idle, many, regions, shares, attacks")
 	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")

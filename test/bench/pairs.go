@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -23,7 +24,7 @@ func (p pairs) run(ctx context.Context, on *stage) (*table, error) {
 		return nil, err
 	}
 	defer field.stop()
-	contenders := field.contenders()
+	contenders := append(field.contenders(), field.older()...)
 	batches, err := interleave(ctx, p.rounds, contenders, p.batch)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (p pairs) profile(ctx context.Context, on *stage, c contender, name string)
 func (p pairs) table(contenders []contender, batches [][]batch) *table {
 	t := &table{header: []string{
 		"", "p50 µs", "p99 µs", "pairs/s", "client CPU µs", "sidecar CPU µs", "CPU µs in all",
-		"p50 ÷ floor", "p50 ÷ v3lock", "rate ÷ floor", "rate ÷ zk.Lock", "rate ÷ v3lock", "rate ÷ lease", "CPU ÷ v3lock",
+		"p50 ÷ floor", "p50 ÷ v3lock", "rate ÷ floor", "rate ÷ zk.Lock", "rate ÷ v3lock", "rate ÷ lease", "CPU ÷ v3lock", "sidecar CPU ÷ before",
 	}}
 	for i, c := range contenders {
 		all := total(batches[i])
@@ -114,11 +115,20 @@ func (p pairs) table(contenders []contender, batches [][]batch) *table {
 			ratio(batches[i], batches[floorPlace], batch.median), ratio(batches[i], batches[etcdPlace], batch.median),
 			ratio(batches[i], batches[floorPlace], batch.rate), ratio(batches[i], batches[directPlace], batch.rate),
 			ratio(batches[i], batches[etcdPlace], batch.rate), ratio(batches[i], batches[leasePlace], batch.rate),
-			ratio(batches[i], batches[etcdPlace], batch.cost))
+			ratio(batches[i], batches[etcdPlace], batch.cost), toBefore(contenders, batches, i))
 	}
 	return t
 }
 
 func perPair(d time.Duration, of batch) string {
 	return microseconds(d / time.Duration(of.count))
+}
+
+// toBefore is what the sidecar of a contender costs, to what that of an older build does.
+func toBefore(contenders []contender, batches [][]batch, of int) string {
+	older := slices.IndexFunc(contenders, func(c contender) bool { return c.name == beforeWords+contenders[of].name })
+	if older < 0 {
+		return "–"
+	}
+	return ratio(batches[of], batches[older], func(b batch) float64 { return b.sidecar.Seconds() / float64(b.count) })
 }

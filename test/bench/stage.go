@@ -60,12 +60,16 @@ func (s *stage) addresses() []string {
 
 // startSidecar starts one in front of these addresses. The caller must stop it.
 func (s *stage) startSidecar(ctx context.Context, addresses []string, flags ...string) (*sidecar, error) {
+	return s.startProgram(ctx, s.settings.sidecar, addresses, flags...)
+}
+
+func (s *stage) startProgram(ctx context.Context, program string, addresses []string, flags ...string) (*sidecar, error) {
 	s.counter++
 	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		return nil, err
 	}
-	return startSidecar(ctx, s.settings.sidecar, directory, append([]string{
+	return startSidecar(ctx, program, directory, append([]string{
 		"--zookeeper", strings.Join(addresses, ","),
 		"--max-leases", "5000",
 	}, append(flags, strings.Fields(s.settings.extra)...)...))
@@ -81,8 +85,14 @@ func (s *stage) startField(ctx context.Context) (field, error) {
 	if f.sidecar, err = s.startSidecar(ctx, f.addresses); err != nil {
 		return field{}, err
 	}
-	if f.etcd, err = s.startEtcd(ctx); err != nil {
-		f.sidecar.stop()
+	if s.settings.before != "" {
+		f.before, err = s.startProgram(ctx, s.settings.before, f.addresses)
+	}
+	if err == nil {
+		f.etcd, err = s.startEtcd(ctx)
+	}
+	if err != nil {
+		f.stop()
 		return field{}, err
 	}
 	return f, nil
@@ -100,7 +110,12 @@ func (s *stage) startEtcd(ctx context.Context) (*etcdCluster, error) {
 
 func (f field) stop() {
 	f.sidecar.stop()
-	f.etcd.stop()
+	if f.before != nil {
+		f.before.stop()
+	}
+	if f.etcd != nil {
+		f.etcd.stop()
+	}
 }
 
 // transactions is how far the ensemble's history has come: its newest zxid.
