@@ -30,11 +30,13 @@ type Outbox[M any] struct {
 	ended   bool          // nothing is put any more
 	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
 
-	linger  *time.Timer // bounds how long what sends rests until there is more; nil if it does not
-	pause   time.Duration
+	pause   time.Duration // for which what sends rests until there is more; 0 if it does not
 	resting bool
 	more    chan struct{} // wakes it
-	late    *time.Timer   // of what is being sent
+	since   time.Time     // when it began to rest, or to send a message; zero while it does neither
+
+	watch *time.Timer // looks whether that takes too long. It is not moved with each message: see look
+	due   time.Time   // when it does; zero if it does not
 
 	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
 	silence   *time.Timer
@@ -48,7 +50,7 @@ type entry[M any] struct {
 	sent    func()           // called when it has been handed to the transport; may be nil
 }
 
-// New makes an outbox. It calls slow once a caller has kept a message waiting for ten seconds: slow must end the stream.
+// New makes an outbox. It calls slow when a caller has kept a message waiting for ten seconds: slow must end the stream.
 func New[M any](send func(M) error, slow func()) *Outbox[M] {
 	return &Outbox[M]{send: send, slow: slow}
 }
@@ -56,8 +58,7 @@ func New[M any](send func(M) error, slow func()) *Outbox[M] {
 // Linger has what sends wait for so long for more to send before it ends, for streams that many messages come over, one after the other: a fresh
 // goroutine would have to grow its stack for each. Call it before anything is put.
 func (o *Outbox[M]) Linger(pause time.Duration) {
-	o.pause, o.linger, o.more = pause, time.NewTimer(pause), make(chan struct{}, 1)
-	o.linger.Stop()
+	o.pause, o.more = pause, make(chan struct{}, 1)
 }
 
 // KeepAlive has a message sent at once, and again whenever none was sent for so long. Call it before anything is put.
@@ -109,7 +110,7 @@ func (o *Outbox[M]) addLocked(added entry[M]) {
 // wakeLocked wakes what sends, if it rests.
 func (o *Outbox[M]) wakeLocked() {
 	if o.resting {
-		o.resting = false
+		o.resting, o.since = false, time.Time{}
 		o.more <- struct{}{}
 	}
 }
@@ -134,7 +135,8 @@ func (o *Outbox[M]) deliver(idle chan<- struct{}) {
 			message, ok = entry.compose()
 		}
 		if ok && o.post(message) != nil {
-			return // sending stays set: nothing can be sent any more
+			o.fail()
+			return
 		}
 		if entry.sent != nil {
 			entry.sent()
@@ -142,47 +144,81 @@ func (o *Outbox[M]) deliver(idle chan<- struct{}) {
 	}
 }
 
+// fail is when nothing can be sent any more: sending stays set.
+func (o *Outbox[M]) fail() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since = time.Time{}
+}
+
 func (o *Outbox[M]) next() (first entry[M], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for more := true; len(o.entries) == 0; more = o.restLocked() {
-		if !more || o.linger == nil || o.ended {
-			o.sending = false
-			return first, false
-		}
+	o.since = time.Time{}
+	if len(o.entries) == 0 && o.pause > 0 && !o.ended {
+		o.restLocked()
+	}
+	if len(o.entries) == 0 {
+		o.sending = false
+		return first, false
 	}
 	first = o.entries[0]
 	o.entries = append(o.entries[:0], o.entries[1:]...)
+	o.beginLocked(unsentTooLong)
 	return first, true
 }
 
-// restLocked waits for more to send, and says whether there may be some.
-func (o *Outbox[M]) restLocked() (more bool) {
+// restLocked waits for more to send, but not for longer than the pause.
+func (o *Outbox[M]) restLocked() {
 	o.resting = true
-	o.linger.Reset(o.pause)
+	o.beginLocked(o.pause)
 	o.mu.Unlock()
-	select {
-	case <-o.more:
-		o.linger.Stop()
-		more = true
-	case <-o.linger.C:
-	}
+	<-o.more
 	o.mu.Lock()
-	if !more && !o.resting { // it was woken meanwhile
-		<-o.more
-		more = true
+}
+
+// beginLocked begins something that may take so long.
+func (o *Outbox[M]) beginLocked(most time.Duration) {
+	o.since = time.Now()
+	o.watchLocked(o.since.Add(most))
+}
+
+// watchLocked has the outbox looked at then, or sooner if that was said before.
+func (o *Outbox[M]) watchLocked(due time.Time) {
+	switch {
+	case !o.due.IsZero() && !due.Before(o.due):
+		return
+	case o.watch == nil:
+		o.watch = time.AfterFunc(time.Until(due), o.look)
+	default:
+		o.watch.Reset(time.Until(due))
 	}
-	o.resting = false
-	return more
+	o.due = due
+}
+
+// look ends a rest that has taken its time, and the stream if a message has. Of what has begun since it was to be looked at it looks again later.
+func (o *Outbox[M]) look() {
+	o.mu.Lock()
+	most := unsentTooLong
+	if o.resting {
+		most = o.pause
+	}
+	o.due = time.Time{}
+	over := !o.since.IsZero() && time.Since(o.since) >= most
+	slow := over && !o.resting
+	switch {
+	case over:
+		o.wakeLocked()
+	case !o.since.IsZero():
+		o.watchLocked(o.since.Add(most))
+	}
+	o.mu.Unlock()
+	if slow {
+		o.slow()
+	}
 }
 
 func (o *Outbox[M]) post(message M) error {
-	if o.late == nil {
-		o.late = time.AfterFunc(unsentTooLong, o.slow)
-	} else {
-		o.late.Reset(unsentTooLong)
-	}
-	defer o.late.Stop()
 	err := o.send(message)
 	if o.silence != nil {
 		o.silence.Reset(o.keepalive)
@@ -199,6 +235,9 @@ func (o *Outbox[M]) Wait() {
 	o.mu.Unlock()
 	if idle != nil {
 		<-idle
+	}
+	if o.watch != nil { // which nothing makes or moves any more but itself, for nothing
+		o.watch.Stop()
 	}
 	if o.silence != nil {
 		o.silence.Stop()

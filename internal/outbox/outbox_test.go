@@ -74,6 +74,33 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 	})
 }
 
+// Ten seconds count from when a message was handed over, whenever the outbox has looked before.
+func TestAnOutboxGivesUpAReaderOfOneMessageOnly(t *testing.T) {
+	t.Parallel()
+	for _, lingers := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			reader := &slowReader{reads: make(chan struct{})}
+			givenUp := make(chan struct{})
+			box := outbox.New(reader.send, func() { close(givenUp) })
+			if lingers {
+				box.Linger(time.Second)
+			}
+			for _, pause := range []time.Duration{9 * time.Second, 9 * time.Second, time.Second / 2, 9 * time.Second} {
+				box.Put(place, says("queued"))
+				<-time.After(pause)
+				reader.reads <- struct{}{}
+				<-time.After(time.Second / 2)
+			}
+			begun := time.Now()
+			box.Put(place, says("granted"))
+			<-givenUp
+			expect.Same(t, "patience", time.Since(begun), 10*time.Second)
+			close(reader.reads)
+			box.Wait()
+		})
+	}
+}
+
 func TestAnOutboxThatIsKeptAliveIsNeverSilentForLonger(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
