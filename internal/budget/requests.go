@@ -135,16 +135,20 @@ func (b *Budget) readOnly(a *arrival, into proto.Message, more bool) error {
 }
 
 // further reads a further request of a stream, which begins at any time.
-func (b *Budget) further(ctx context.Context, into proto.Message) error {
-	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
-	if !ok {
-		return errNoStream
+func (s *readStream) further(into proto.Message) error {
+	if s.next.raw == nil {
+		ctx := s.Context()
+		raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
+		if !ok {
+			return errNoStream
+		}
+		s.next = arrival{of: s.budget.accountOfCall(ctx), ctx: ctx, raw: raw}
 	}
 	longest := prompt
 	if _, leased := into.(*leasev1.MultiplexRequest); leased {
 		longest = window
 	}
-	return b.read(&arrival{of: b.accountOfCall(ctx), ctx: ctx, raw: raw}, into, fields.Most, longest)
+	return s.budget.read(&s.next, into, fields.Most, longest)
 }
 
 // read reads one request that has no more fields, and is no longer.
@@ -304,6 +308,7 @@ func (r reading) RegisterService(description *grpc.ServiceDesc, handlers any) {
 	for _, method := range description.Methods {
 		answer, name := method.Handler, "/"+description.ServiceName+"/"+method.MethodName
 		method.Handler = func(server any, ctx context.Context, _ func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
+			growStack()
 			if err := r.budget.May(caller.Of(ctx), name); err != nil { // nothing of the request is read
 				refuse := func(context.Context, any) (any, error) { return nil, err }
 				return through(ctx, nil, &grpc.UnaryServerInfo{Server: server, FullMethod: name}, refuse)
@@ -325,6 +330,18 @@ func (r reading) RegisterService(description *grpc.ServiceDesc, handlers any) {
 	r.ServiceRegistrar.RegisterService(&read, handlers)
 }
 
+// growStack grows the stack of a call's goroutine at once, while little stands on it. Otherwise it would be copied again and again on the
+// call's way inwards.
+//
+//go:noinline
+func growStack() {
+	var room [8 << 10]byte
+	use(&room)
+}
+
+//go:noinline
+func use(*[8 << 10]byte) {}
+
 // Stream is an interceptor: it has the requests of streams read by the budget.
 func (b *Budget) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return handler(server, &readStream{ServerStream: stream, budget: b, info: info})
@@ -337,6 +354,7 @@ type readStream struct {
 	budget *Budget
 	info   *grpc.StreamServerInfo
 	begun  bool
+	next   arrival // of further requests, one after the other
 }
 
 // RecvMsg implements grpc.ServerStream.
@@ -346,5 +364,5 @@ func (s *readStream) RecvMsg(request any) error {
 		s.begun = true
 		return s.budget.first(s.Context(), s.info.FullMethod, into, s.info.IsClientStream)
 	}
-	return s.budget.further(s.Context(), into)
+	return s.further(into)
 }

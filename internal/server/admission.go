@@ -177,7 +177,7 @@ func (c *admission) End(err error) error {
 	c.denials.answered(c.from, c.last, err)
 	err = c.answer(err)
 	code := status.Code(err)
-	c.handled.WithLabelValues(code.String()).Inc()
+	c.hasEnded(code)
 	if c.times != nil {
 		c.times.observe(code, time.Since(c.began))
 	}

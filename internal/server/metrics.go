@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/sidekeeper/sidekeeper/internal/policy"
@@ -112,6 +113,7 @@ func NewMetrics() *Metrics {
 type callCounts struct {
 	started, received, sent prometheus.Counter
 	handled                 *prometheus.CounterVec // by status code
+	well                    prometheus.Counter     // of handled: OK
 	times                   *handling              // of a unary method; nil for streams, which last as long as their callers want
 }
 
@@ -122,12 +124,22 @@ func (m *Metrics) callsOf(method, kind string) *callCounts {
 	}
 	service, name := splitMethod(method)
 	labels := prometheus.Labels{"grpc_type": kind, "grpc_service": service, "grpc_method": name}
-	counts := &callCounts{m.started.With(labels), m.received.With(labels), m.sent.With(labels), m.handled.MustCurryWith(labels), nil}
+	handled := m.handled.MustCurryWith(labels)
+	counts := &callCounts{m.started.With(labels), m.received.With(labels), m.sent.With(labels), handled, handled.WithLabelValues("OK"), nil}
 	if kind == unaryCall {
 		counts.times = new(handling)
 	}
 	made, _ := m.calls.LoadOrStore(method, counts)
 	return made.(*callCounts)
+}
+
+// hasEnded counts a call that has ended so.
+func (c *callCounts) hasEnded(code codes.Code) {
+	if code == codes.OK {
+		c.well.Inc()
+		return
+	}
+	c.handled.WithLabelValues(code.String()).Inc()
 }
 
 // splitMethod is the name of a method's service, and its own.

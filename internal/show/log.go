@@ -14,7 +14,7 @@ func LogWriter(to io.Writer) io.Writer { return logWriter{to} }
 type logWriter struct{ to io.Writer }
 
 func (w logWriter) Write(line []byte) (int, error) {
-	if !bytes.ContainsFunc(line, turnsText) {
+	if isLatin(line) || !bytes.ContainsFunc(line, turnsText) {
 		return w.to.Write(line)
 	}
 	var escaped bytes.Buffer
@@ -29,6 +29,16 @@ func (w logWriter) Write(line []byte) (int, error) {
 		return min(n, len(line)), err
 	}
 	return len(line), nil
+}
+
+// isLatin says quickly of most lines that no character of them is beyond Latin-1, whose bytes in UTF-8 begin with less.
+func isLatin(line []byte) bool {
+	for _, each := range line {
+		if each > '\u00ff'>>6|0xc0 {
+			return false
+		}
+	}
+	return true
 }
 
 func turnsText(r rune) bool { return r > unicode.MaxLatin1 && unicode.Is(unicode.Bidi_Control, r) }
