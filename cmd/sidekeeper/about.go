@@ -18,12 +18,10 @@ import (
 )
 
 func newLeasesCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: explained(cobra.NoArgs),
-		RunE: listing(reach, func(client *sidekeeper.Client, ctx context.Context, _ string) iter.Seq2[*sidekeeper.LeaseInfo, error] {
+	return entry("leases", "List the leases of the sidecar, oldest first",
+		cobra.NoArgs, nil, listing(reach, func(client *sidekeeper.Client, ctx context.Context, _ string) iter.Seq2[*sidekeeper.LeaseInfo, error] {
 			return client.Leases(ctx)
-		}, reach.showLeases),
-	}
+		}, reach.showLeases))
 }
 
 func (r *reach) showLeases(to io.Writer, entries []*sidekeeper.LeaseInfo) error {
@@ -47,16 +45,14 @@ func leaseRow(lease *leasev1.Lease) []string {
 
 func newHealthCommand(reach *reach) *cobra.Command {
 	ready := false
-	command := &cobra.Command{
-		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: explained(cobra.NoArgs),
-		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, _ []string) (bool, error) {
+	command := entry("health", "Check whether the sidecar is serving: exits with 0 if so, else with 69",
+		cobra.NoArgs, nil, asking(reach, func(ctx context.Context, client *sidekeeper.Client, _ []string) (bool, error) {
 			serves, err := client.Alive(ctx)
 			if ready && err == nil {
 				return client.Ready(ctx)
 			}
 			return serves, err
-		}, reach.showHealth),
-	}
+		}, reach.showHealth))
 	command.Flags().BoolVar(&ready, "ready", false, "also require contact with the ensemble")
 	return command
 }
@@ -76,14 +72,11 @@ func (r *reach) showHealth(to io.Writer, serves bool) error {
 }
 
 func newVersionCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of this build", Args: explained(cobra.NoArgs),
-		RunE: func(command *cobra.Command, _ []string) error {
-			if reach.json() {
-				return show.JSON(command.OutOrStdout(), server.ThisBuild())
-			}
-			_, err := fmt.Fprintln(command.OutOrStdout(), server.ThisBuild())
-			return err
-		},
-	}
+	return entry("version", "Print the version of this build", cobra.NoArgs, nil, func(command *cobra.Command, _ []string) error {
+		if reach.json() {
+			return show.JSON(command.OutOrStdout(), server.ThisBuild())
+		}
+		_, err := fmt.Fprintln(command.OutOrStdout(), server.ThisBuild())
+		return err
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
@@ -17,48 +16,25 @@ import (
 )
 
 func newAgreeCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "agree", Short: "Have several programs all do something, or none", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("agree", "Have several programs all do something, or none",
 		newAgreeBeginCommand(reach),
 		agreeCommand(reach, "vote NAME AGREEMENT PARTICIPANT", "Vote for COMMIT, and show the decision", 3, agreeVote),
-		agreeCommand(reach, "abort NAME AGREEMENT", "Decide ABORT unless it is decided, and show the decision", 2, within(reach, agreeAbort)),
+		agreeCommand(reach, "abort NAME AGREEMENT", "Decide ABORT unless it is decided, and show the decision", 2, timed(reach, agreeAbort)),
 		agreeCommand(reach, "await NAME AGREEMENT", "Wait for the decision, and show it", 2, agreeAwait),
-		agreeCommand(reach, "ls NAME", "List the agreements of a name", 1, within(reach, reach.agreeList)),
-		agreeCommand(reach, "forget NAME AGREEMENT", "Remove an agreement", 2, within(reach, agreeForget)),
+		agreeCommand(reach, "ls NAME", "List the agreements of a name", 1, timed(reach, reach.agreeList)),
+		agreeCommand(reach, "forget NAME AGREEMENT", "Remove an agreement", 2, timed(reach, agreeForget)),
 	)
-	return command
 }
 
-// An agreeing does something about agreements.
-type agreeing func(ctx context.Context, agreements agreementv1.AgreementServiceClient, args []string, to io.Writer) error
-
-func agreeCommand(reach *reach, use, short string, args int, do agreeing) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: explained(cobra.ExactArgs(args)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.stubs(func(connection grpc.ClientConnInterface) error {
-				return do(command.Context(), agreementv1.NewAgreementServiceClient(connection), args, command.OutOrStdout())
-			})
-		},
-	}
-}
-
-// within is one that takes no longer than --timeout.
-func within(reach *reach, do agreeing) agreeing {
-	return func(ctx context.Context, agreements agreementv1.AgreementServiceClient, args []string, to io.Writer) error {
-		ctx, cancel := context.WithTimeout(ctx, reach.timeout)
-		defer cancel()
-		return do(ctx, agreements, args, to)
-	}
+func agreeCommand(reach *reach, use, short string, args int, do stubCall[agreementv1.AgreementServiceClient]) *cobra.Command {
+	return stubCommand(reach, &reach.address, agreementv1.NewAgreementServiceClient, use, short, cobra.ExactArgs(args), do)
 }
 
 func newAgreeBeginCommand(reach *reach) *cobra.Command {
 	var participants []string
 	deadline := time.Minute
 	var value string
-	command := agreeCommand(reach, "begin NAME", "Begin an agreement, and show its id", 1, within(reach,
+	command := agreeCommand(reach, "begin NAME", "Begin an agreement, and show its id", 1, timed(reach,
 		func(ctx context.Context, agreements agreementv1.AgreementServiceClient, args []string, to io.Writer) error {
 			begun, err := agreements.Begin(ctx, &agreementv1.BeginRequest{
 				Name: args[0], Participants: participants, Timeout: durationpb.New(deadline), Value: []byte(value),

@@ -15,10 +15,7 @@ import (
 )
 
 func newAssignCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "assign", Short: "Share items out among members, and run a command for each", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("assign", "Share items out among members, and run a command for each",
 		newAssignDefineCommand(reach),
 		assignCommand(reach, "ls [PREFIX]", "List the sets of items", cobra.MaximumNArgs(1), reach.assignList),
 		newAssignShowCommand(reach),
@@ -27,7 +24,6 @@ func newAssignCommand(reach *reach) *cobra.Command {
 		assignCommand(reach, "rm SET", "Remove a set that has no members", cobra.ExactArgs(1), reach.assignRemove),
 		newAssignRunCommand(reach),
 	)
-	return command
 }
 
 func assignCommand(

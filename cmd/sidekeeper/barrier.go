@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
@@ -22,47 +21,28 @@ import (
 )
 
 func newBarrierCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "barrier", Short: "Hold callers back until a barrier is removed, and run commands that begin and end together",
-		Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
-		newBarrierSetCommand(reach),
-		newBarrierRemoveCommand(reach),
+	return parent("barrier", "Hold callers back until a barrier is removed, and run commands that begin and end together",
+		entry("set NAME", "Set a barrier", cobra.ExactArgs(1), cobra.NoFileCompletions, doing(reach, setBarrier)),
+		entry("rm NAME", "Remove a barrier", cobra.ExactArgs(1), cobra.NoFileCompletions, doing(reach, removeBarrier)),
 		newBarrierWaitCommand(reach),
 		newBarrierEnterCommand(reach),
-		newBarrierListCommand(reach),
+		stubCommand(reach, &reach.address, barrierv1.NewBarrierServiceClient, "ls [PREFIX]",
+			"List the barriers that are set, and how many callers stand at double barriers", cobra.MaximumNArgs(1), timed(reach, reach.barrierList)),
 	)
-	return command
 }
 
-func newBarrierSetCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "set NAME", Short: "Set a barrier", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				return client.SetBarrier(ctx, args[0])
-			})
-		},
-	}
+func setBarrier(ctx context.Context, client *sidekeeper.Client, args []string) error {
+	return client.SetBarrier(ctx, args[0])
 }
 
-func newBarrierRemoveCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "rm NAME", Short: "Remove a barrier", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				return client.RemoveBarrier(ctx, args[0])
-			})
-		},
-	}
+func removeBarrier(ctx context.Context, client *sidekeeper.Client, args []string) error {
+	return client.RemoveBarrier(ctx, args[0])
 }
 
 func newBarrierWaitCommand(reach *reach) *cobra.Command {
 	var wait time.Duration
-	command := &cobra.Command{
-		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("wait NAME", "Wait until a barrier is removed",
+		cobra.ExactArgs(1), cobra.NoFileCompletions, func(command *cobra.Command, args []string) error {
 			set, began := false, time.Now()
 			client, err := reach.dialWith(reach.address)
 			if err != nil {
@@ -79,8 +59,7 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is still set after %v", args[0], wait))
 			}
 			return err
-		},
-	}
+		})
 	command.Flags().Var(span(&wait, 0, forever), "wait", "maximum time to wait (default: no limit)")
 	return command
 }
@@ -126,32 +105,14 @@ func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) erro
 	return nil
 }
 
-func newBarrierListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the barriers that are set, and how many callers stand at double barriers",
-		Args: explained(cobra.MaximumNArgs(1)),
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.stubs(func(connection grpc.ClientConnInterface) error {
-				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)
-				defer cancel()
-				found, err := listBarriers(ctx, barrierv1.NewBarrierServiceClient(connection), prefixOf(args))
-				if err != nil {
-					return err
-				}
-				return reach.showBarriers(command.OutOrStdout(), found)
-			})
-		},
-	}
-}
-
-func listBarriers(ctx context.Context, barriers barrierv1.BarrierServiceClient, prefix string) ([]*barrierv1.Barrier, error) {
-	return allPages(func(token string) ([]*barrierv1.Barrier, string, error) {
-		page, err := barriers.List(ctx, &barrierv1.ListRequest{Prefix: prefix, PageToken: token})
+func (r *reach) barrierList(ctx context.Context, barriers barrierv1.BarrierServiceClient, args []string, to io.Writer) error {
+	found, err := allPages(func(token string) ([]*barrierv1.Barrier, string, error) {
+		page, err := barriers.List(ctx, &barrierv1.ListRequest{Prefix: prefixOf(args), PageToken: token})
 		return page.GetBarriers(), page.GetNextPageToken(), err
 	})
-}
-
-func (r *reach) showBarriers(to io.Writer, barriers []*barrierv1.Barrier) error {
+	if err != nil {
+		return err
+	}
 	row := func(of *barrierv1.Barrier) []string {
 		set := "-" // of a double barrier
 		if of.GetSet() {
@@ -159,5 +120,5 @@ func (r *reach) showBarriers(to io.Writer, barriers []*barrierv1.Barrier) error 
 		}
 		return []string{show.Printable(of.GetName()), set, strconv.Itoa(int(of.GetPresent())), strconv.Itoa(int(of.GetInside()))}
 	}
-	return tabulate(r, to, &barrierv1.ListResponse{Barriers: barriers}, "NAME SET PRESENT INSIDE", barriers, row)
+	return tabulate(r, to, &barrierv1.ListResponse{Barriers: found}, "NAME SET PRESENT INSIDE", found, row)
 }

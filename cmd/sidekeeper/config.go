@@ -19,36 +19,28 @@ import (
 )
 
 func newConfigCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "config", Short: "Read, write and watch the configuration, and keep files equal to it",
-		Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("config", "Read, write and watch the configuration, and keep files equal to it",
 		newConfigGetCommand(reach),
 		newConfigPutCommand(reach),
 		newConfigRemoveCommand(reach),
-		newConfigListCommand(reach),
+		entry("ls [PREFIX]", "List keys", cobra.MaximumNArgs(1), reach.completeKey, listing(reach, listKeys, reach.showEntries)),
 		newConfigEditCommand(reach),
 		newConfigWatchCommand(reach),
 		newConfigExportCommand(reach),
 		newConfigImportCommand(reach),
 		newConfigSyncCommand(reach),
 	)
-	return command
 }
 
 func newConfigGetCommand(reach *reach) *cobra.Command {
 	linearizable := false
-	command := &cobra.Command{
-		Use: "get KEY", Short: "Print a key's value, byte for byte", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeKey,
-		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
+	command := entry("get KEY", "Print a key's value, byte for byte",
+		cobra.ExactArgs(1), reach.completeKey, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
 			if linearizable {
 				return client.Config().GetLinearizable(ctx, args[0])
 			}
 			return client.Config().Get(ctx, args[0])
-		}, reach.showEntry),
-	}
+		}, reach.showEntry))
 	command.Flags().BoolVar(&linearizable, "linearizable", false,
 		"read a value at least as new as every earlier write anywhere; costs one write to the ensemble")
 	return command
@@ -59,13 +51,6 @@ func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 		return show.Message(to, configsync.Wire(entry))
 	}
 	return show.Raw(to, entry.Value)
-}
-
-func newConfigListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List keys", Args: explained(cobra.MaximumNArgs(1)), ValidArgsFunction: reach.completeKey,
-		RunE: listing(reach, listKeys, reach.showEntries),
-	}
 }
 
 func listKeys(client *sidekeeper.Client, ctx context.Context, prefix string) iter.Seq2[sidekeeper.Entry, error] { //nolint:revive // a lister

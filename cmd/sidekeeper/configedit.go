@@ -19,14 +19,11 @@ import (
 )
 
 func newConfigEditCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "edit KEY", Short: "Edit a key's value in an editor ($VISUAL, else $EDITOR, else vi)",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
+	return entry("edit KEY", "Edit a key's value in an editor ($VISUAL, else $EDITOR, else vi)",
+		cobra.ExactArgs(1), reach.completeKey, func(command *cobra.Command, args []string) error {
 			e := &edit{reach: reach, command: command, key: args[0]}
 			return e.run()
-		},
-	}
+		})
 }
 
 // An edit is one key in an editor.

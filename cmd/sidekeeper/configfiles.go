@@ -16,18 +16,15 @@ import (
 
 func newConfigExportCommand(reach *reach) *cobra.Command {
 	to, format := "", choice{values: []string{"yaml"}}
-	command := &cobra.Command{
-		Use: "export PREFIX", Short: "Write all keys of a prefix as YAML, or as files",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("export PREFIX", "Write all keys of a prefix as YAML, or as files",
+		cobra.ExactArgs(1), reach.completeKey, func(command *cobra.Command, args []string) error {
 			if reach.json() || to != "" && command.Flags().Changed("format") {
 				return exit.UsageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				return configsync.Export(ctx, client.Config(), prefixOf(args), to, command.OutOrStdout())
 			})
-		},
-	}
+		})
 	command.Flags().StringVar(&to, "to", "", "folder to write files to, which must be empty or missing")
 	command.Flags().Var(&format, "format", "output format")
 	return command
@@ -35,10 +32,8 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 
 func newConfigImportCommand(reach *reach) *cobra.Command {
 	i := &configsync.Import{}
-	command := &cobra.Command{
-		Use: "import PREFIX FOLDER|FILE.yaml|-", Short: "Write the keys of a prefix from YAML or from files",
-		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeKeyThenFile,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("import PREFIX FOLDER|FILE.yaml|-", "Write the keys of a prefix from YAML or from files",
+		cobra.ExactArgs(2), reach.completeKeyThenFile, func(command *cobra.Command, args []string) error {
 			i.Prefix, i.JSON = prefixOf(args), reach.json()
 			if err := i.Read(command.InOrStdin(), args[1]); err != nil {
 				return exit.UsageError(err)
@@ -46,8 +41,7 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				return i.Run(ctx, client.Config(), command.OutOrStdout())
 			})
-		},
-	}
+		})
 	command.Flags().BoolVar(&i.Prune, "prune", false, "delete keys of the prefix that are not in the source")
 	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "print the changes without making them")
 	return command
@@ -55,14 +49,11 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 
 func newConfigSyncCommand(reach *reach) *cobra.Command {
 	s, mode := &configsync.Sync{}, fileMode(0o644)
-	command := &cobra.Command{
-		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
-		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeKeyThenFile,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("sync PREFIX FOLDER", "Keep a folder of files equal to a prefix",
+		cobra.ExactArgs(2), reach.completeKeyThenFile, func(command *cobra.Command, args []string) error {
 			s.Prefix, s.Folder, s.Mode = prefixOf(args), args[1], fs.FileMode(mode)
 			return reach.follow(command, &s.Sidecar, s.Run, true)
-		},
-	}
+		})
 	command.Flags().BoolVar(&s.Once, "once", false, "write the folder once and exit, within --timeout")
 	command.Flags().StringVar(&s.Signal, "signal", "", "signal to send after each change, as `PID:SIGNAL`; a file may contain the PID")
 	command.Flags().StringVar(&s.Exec, "exec", "", "command to run after each change")

@@ -16,10 +16,8 @@ import (
 func newConfigPutCommand(reach *reach) *cobra.Command {
 	var only condition
 	file := ""
-	command := &cobra.Command{
-		Use: "put KEY VALUE | put KEY --file FILE | put KEY -", Short: "Write a key's value",
-		Args: explained(cobra.RangeArgs(1, 2)), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("put KEY VALUE | put KEY --file FILE | put KEY -", "Write a key's value",
+		cobra.RangeArgs(1, 2), reach.completeKey, func(command *cobra.Command, args []string) error {
 			if (len(args) == 2) == command.Flags().Changed("file") {
 				return exit.UsageError(errors.New("missing value: give one, or - for standard input, or --file FILE"))
 			}
@@ -35,8 +33,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 				return err
 			}
 			return reach.put(command, args[0], value, preconditions)
-		},
-	}
+		})
 	command.Flags().StringVar(&file, "file", "", "file with the value, - for standard input")
 	command.Flags().Var(number(&only.version, 0, math.MaxInt32), "if-version", "only if the key has this version")
 	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if the key does not exist")
@@ -69,10 +66,8 @@ func (r *reach) put(command *cobra.Command, key string, value []byte, only []sid
 func newConfigRemoveCommand(reach *reach) *cobra.Command {
 	var only condition
 	recursive := false
-	command := &cobra.Command{
-		Use: "rm KEY", Short: "Delete a key, or with --recursive also all keys below it (operators' socket)",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("rm KEY", "Delete a key, or with --recursive also all keys below it (operators' socket)",
+		cobra.ExactArgs(1), reach.completeKey, func(command *cobra.Command, args []string) error {
 			preconditions, err := only.preconditions(command)
 			if err != nil {
 				return err
@@ -100,8 +95,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 				}
 				return reach.say(command.OutOrStdout(), &configv1.DeleteResponse{Deleted: int32(deleted)}, "keys deleted: %d\n", deleted)
 			})
-		},
-	}
+		})
 	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "also delete all keys below it; keys that are put meanwhile may remain")
 	command.Flags().Var(number(&only.version, 0, math.MaxInt32), "if-version", "only if the key has this version")
 	reach.addGuardFlag(command)

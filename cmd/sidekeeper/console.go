@@ -26,17 +26,14 @@ const longestReply = 64 << 20
 
 func newConsoleCommand(reach *reach) *cobra.Command {
 	var listen, admin string
-	command := &cobra.Command{
-		Use: "console", Short: "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
-		Args: explained(cobra.NoArgs),
-		RunE: func(command *cobra.Command, _ []string) error {
+	command := entry("console", "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
+		cobra.NoArgs, nil, func(command *cobra.Command, _ []string) error {
 			logged := outliveReader(command.ErrOrStderr())
 			defer logged.Close()
 			ctx, stop := untilSignal(command.Context(), logged)
 			defer stop()
 			return reach.console(ctx, command, listen, admin)
-		},
-	}
+		})
 	command.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `host:port` of the page; port 0 for one that the system chooses")
 	addAdminFlag(command, &admin)
 	return command

@@ -63,25 +63,23 @@ type cronLine struct {
 }
 
 func newCronCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "cron", Short: "Run the lines of a crontab", Args: explained(cobra.NoArgs), RunE: showHelp}
 	c := &cronRun{reach: reach, lines: map[string]*cronLine{}, killed: make(chan struct{})}
-	run := &cobra.Command{
-		Use: "run CRONTAB", Short: "Run each line of a crontab on one of several machines", Args: explained(cobra.ExactArgs(1)),
-		RunE: func(command *cobra.Command, args []string) error {
+	run := entry("run CRONTAB", "Run each line of a crontab on one of several machines",
+		cobra.ExactArgs(1), nil, func(command *cobra.Command, args []string) error {
 			stdout, stderr := sink.New(command.OutOrStdout()), sink.New(command.ErrOrStderr()) // no command waits for their readers
 			defer stderr.Close()
 			defer stdout.Close()
 			c.file, c.stdout, c.stderr = args[0], stdout.Log(sink.Options{}), stderr.Log(sink.Options{})
 			return c.run(command.Context())
-		},
-	}
+		})
 	c.defaults.Broken = service.BrokenNameRule
 	flags := run.Flags()
 	flags.StringVar(&c.defaults.Prefix, "prefix", "cron", "first part of the names of schedules that the crontab does not name")
 	flags.StringVar(&c.defaults.Zone, "time-zone", "UTC", "time zone of lines that have no CRON_TZ above them")
 	flags.StringVar(&c.owner, "owner", "", "owner of the attempts, for people (default: this host's name and the process ID)")
-	command.AddCommand(run)
-	return command
+	return parent("cron", "Run the lines of a crontab",
+		run,
+	)
 }
 
 func (c *cronRun) say(text string, facts ...any) {

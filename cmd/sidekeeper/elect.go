@@ -16,21 +16,12 @@ import (
 )
 
 func newElectCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "elect", Short: "Run commands as the leader of an election, and see who leads", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(newElectRunCommand(reach), newElectObserveCommand(reach), newElectTransferCommand(reach))
-	return command
-}
-
-func newElectObserveCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "observe NAME", Short: "Show who leads an election, now and whenever that changes", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
-			return watch(reach, command, (*sidekeeper.Client).Observe, args[0], reach.showObservation)
-		},
-	}
+	return parent("elect", "Run commands as the leader of an election, and see who leads",
+		newElectRunCommand(reach),
+		entry("observe NAME", "Show who leads an election, now and whenever that changes", cobra.ExactArgs(1), reach.completeLock,
+			watching(reach, (*sidekeeper.Client).Observe, reach.showObservation)),
+		newElectTransferCommand(reach),
+	)
 }
 
 func (r *reach) showObservation(to io.Writer, observed *sidekeeper.Observation) error {
@@ -62,10 +53,8 @@ func leaderInWords(observed *sidekeeper.Observation) string {
 func newElectTransferCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.TransferOptions
 	var grace time.Duration
-	command := &cobra.Command{
-		Use: "transfer NAME CANDIDATE", Short: "Ask the leader to yield to another candidate", Args: explained(cobra.ExactArgs(2)),
-		ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("transfer NAME CANDIDATE", "Ask the leader to yield to another candidate",
+		cobra.ExactArgs(2), reach.completeLock, func(command *cobra.Command, args []string) error {
 			address := reach.address
 			if command.Flags().Changed("grace") {
 				options.Grace, address = &grace, reach.operatorAddress
@@ -73,8 +62,7 @@ func newElectTransferCommand(reach *reach) *cobra.Command {
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
 				return client.TransferLeadership(ctx, args[0], args[1], options)
 			})
-		},
-	}
+		})
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the leader")
 	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end the leader's term by force after this time (operators' socket)")
 	return command

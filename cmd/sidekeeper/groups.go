@@ -17,16 +17,21 @@ import (
 
 func newGroupsCommand(reach *reach) *cobra.Command {
 	command := newGroupsListCommand(reach, "groups [PREFIX]")
-	command.AddCommand(newGroupsListCommand(reach, "ls [PREFIX]"), newGroupsCreateCommand(reach), newGroupsRemoveCommand(reach))
+	command.AddCommand(
+		newGroupsListCommand(reach, "ls [PREFIX]"),
+		entry("create GROUP", "Create a permanent group", cobra.ExactArgs(1), cobra.NoFileCompletions, doing(reach, createGroup)),
+		newGroupsRemoveCommand(reach),
+	)
 	return command
 }
 
 func newGroupsListCommand(reach *reach, use string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: "List groups that have members or are permanent", Args: explained(cobra.MaximumNArgs(1)),
-		ValidArgsFunction: reach.completeGroup,
-		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
-	}
+	return entry(use, "List groups that have members or are permanent", cobra.MaximumNArgs(1), reach.completeGroup,
+		listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups))
+}
+
+func createGroup(ctx context.Context, client *sidekeeper.Client, args []string) error {
+	return client.CreateGroup(ctx, args[0])
 }
 
 func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error {
@@ -40,25 +45,11 @@ func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error
 	})
 }
 
-func newGroupsCreateCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "create GROUP", Short: "Create a permanent group", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				return client.CreateGroup(ctx, args[0])
-			})
-		},
-	}
-}
-
 func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.DeleteGroupOptions
 	var forceAfter time.Duration
-	command := &cobra.Command{
-		Use: "rm GROUP", Short: "Remove a group; with --force, its members as well (operators' socket)",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("rm GROUP", "Remove a group; with --force, its members as well (operators' socket)",
+		cobra.ExactArgs(1), reach.completeGroup, func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter
 			}
@@ -69,8 +60,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 				return exit.UsageError(errors.New("--force needs --reason: it says why, to the members and in the audit"))
 			}
 			return reach.removeGroup(command, args[0], options)
-		},
-	}
+		})
 	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
 	command.Flags().StringVar(&options.Reason, "reason", "", "with --force: why, for the members and the audit")
 	command.Flags().Var(span(&forceAfter, 0, 24*time.Hour), "force-after",

@@ -18,7 +18,7 @@ import (
 type lister[T any] func(client *sidekeeper.Client, ctx context.Context, prefix string) iter.Seq2[T, error]
 
 // listing is what a command does that shows a list.
-func listing[T any](reach *reach, list lister[T], show func(io.Writer, []T) error) func(*cobra.Command, []string) error {
+func listing[T any](reach *reach, list lister[T], show func(io.Writer, []T) error) does {
 	return asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) ([]T, error) {
 		return configsync.Collect(list(client, ctx, prefixOf(args)))
 	}, show)

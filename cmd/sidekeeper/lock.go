@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,13 +17,12 @@ import (
 )
 
 func newLockCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "lock", Short: "Run commands under locks, and manage locks", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("lock", "Run commands under locks, and manage locks",
 		newLockRunCommand(reach),
-		newLockListCommand(reach),
-		newLockShowCommand(reach),
+		entry("ls [PREFIX]", "List the locks that are held or waited for", cobra.MaximumNArgs(1), nil,
+			listing(reach, (*sidekeeper.Client).List, reach.showLocks)),
+		showCommand(reach, "Show who holds a lock and who waits for it, in order", reach.completeLock,
+			(*sidekeeper.Client).Get, reach.showView, (*sidekeeper.Client).Watch, reach.showWatchedLock),
 		newLockWhyCommand(reach),
 		newLockClaimCommand(reach),
 		newLockExtendCommand(reach),
@@ -32,14 +30,6 @@ func newLockCommand(reach *reach) *cobra.Command {
 		newLockRevokeCommand(reach),
 		newLockBreakCommand(reach),
 	)
-	return command
-}
-
-func newLockListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: explained(cobra.MaximumNArgs(1)),
-		RunE: listing(reach, (*sidekeeper.Client).List, reach.showLocks),
-	}
 }
 
 func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
@@ -47,24 +37,6 @@ func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
 	return tabulate(r, to, &lockv1.ListResponse{Locks: locks}, "NAME CONTENDERS CLAIMS", locks, func(lock *lockv1.Lock) []string {
 		return []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders())), strconv.Itoa(int(lock.GetClaims()))}
 	})
-}
-
-func newLockShowCommand(reach *reach) *cobra.Command {
-	again, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.View, error) {
-		return client.Get(ctx, args[0])
-	}, reach.showView)
-	command := &cobra.Command{
-		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
-			if again {
-				return watch(reach, command, (*sidekeeper.Client).Watch, args[0], reach.showWatchedLock)
-			}
-			return get(command, args)
-		},
-	}
-	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
-	return command
 }
 
 func (r *reach) showWatchedLock(to io.Writer, view *sidekeeper.View) error {

@@ -111,10 +111,8 @@ type lockClaim struct {
 
 func newLockClaimCommand(reach *reach) *cobra.Command {
 	c := &lockClaim{mode: choice{values: []string{"exclusive", "read", "write"}}}
-	command := &cobra.Command{
-		Use: "claim NAME --for DURATION --reason TEXT", Short: "Hold a lock without a process, until a time",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("claim NAME --for DURATION --reason TEXT", "Hold a lock without a process, until a time",
+		cobra.ExactArgs(1), reach.completeLock, func(command *cobra.Command, args []string) error {
 			switch {
 			case c.reserve == 0:
 				return exit.UsageError(errors.New("--for is required: how long the claim stands, such as 2h"))
@@ -128,8 +126,7 @@ func newLockClaimCommand(reach *reach) *cobra.Command {
 				return err
 			}
 			return reach.claim(command, c, c.request(args[0], id, command.Flags().Changed("wait")))
-		},
-	}
+		})
 	flags := command.Flags()
 	flags.Var(span(&c.reserve, shortestClaim, longestClaim), "for", "time for which the claim stands, unless it is extended: 1m to 720h; required")
 	flags.StringVar(&c.reason, "reason", "", "why, for those who wait and for the audit; required")

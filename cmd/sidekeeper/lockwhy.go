@@ -17,11 +17,8 @@ import (
 )
 
 func newLockWhyCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "why NAME|LEASE", Short: "Explain who waits for whom, and who waits in a circle", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeLock,
-		RunE:              asking(reach, explain, reach.showExplanation),
-	}
+	return entry("why NAME|LEASE", "Explain who waits for whom, and who waits in a circle",
+		cobra.ExactArgs(1), reach.completeLock, asking(reach, explain, reach.showExplanation))
 }
 
 // leaseNumber is what a lease is called in the log.

@@ -14,21 +14,15 @@ import (
 )
 
 func newMembersCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "members", Short: "Show and watch the members of groups, and run commands as members", Args: explained(cobra.NoArgs),
-		RunE: showHelp,
-	}
-	command.AddCommand(newMembersListCommand(reach), newMembersWatchCommand(reach), newMembersJoinCommand(reach))
-	return command
+	return parent("members", "Show and watch the members of groups, and run commands as members",
+		entry("ls GROUP", "List the members of a group", cobra.ExactArgs(1), reach.completeGroup, asking(reach, groupOf, reach.showGroup)),
+		entry("watch GROUP", "Show the members of a group, and then changes", cobra.ExactArgs(1), reach.completeGroup, reach.watchGroup),
+		newMembersJoinCommand(reach),
+	)
 }
 
-func newMembersListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls GROUP", Short: "List the members of a group", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
-		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
-			return client.GetGroup(ctx, args[0])
-		}, reach.showGroup),
-	}
+func groupOf(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
+	return client.GetGroup(ctx, args[0])
 }
 
 func (r *reach) showGroup(to io.Writer, view *sidekeeper.GroupView) error {
@@ -61,20 +55,14 @@ func memberRow(member *membershipv1.Member) []string {
 	}
 }
 
-func newMembersWatchCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "watch GROUP", Short: "Show the members of a group, and then changes",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
-			shown := shownGroup{}
-			return watch(reach, command, (*sidekeeper.Client).WatchGroup, args[0], func(to io.Writer, change *sidekeeper.GroupChange) error {
-				if reach.json() {
-					return show.Message(to, wireGroupChange(change))
-				}
-				return shown.show(to, wireGroupChange(change))
-			})
-		},
-	}
+func (r *reach) watchGroup(command *cobra.Command, args []string) error {
+	shown := shownGroup{}
+	return watch(r, command, (*sidekeeper.Client).WatchGroup, args[0], func(to io.Writer, change *sidekeeper.GroupChange) error {
+		if r.json() {
+			return show.Message(to, wireGroupChange(change))
+		}
+		return shown.show(to, wireGroupChange(change))
+	})
 }
 
 // A shownGroup is what a person has seen of a group.

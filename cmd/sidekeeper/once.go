@@ -15,15 +15,11 @@ import (
 )
 
 func newOnceCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "once", Short: "Show and forget what was done once", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("once", "Show and forget what was done once",
 		onceCommand(reach, &reach.address, "ls NAME", "List the keys of work that is done once", 1, reach.onceList),
 		onceCommand(reach, &reach.address, "show NAME KEY", "Show how the work of a key stands", 2, timed(reach, reach.onceShow)),
 		newOnceForgetCommand(reach),
 	)
-	return command
 }
 
 func onceCommand(reach *reach, address *string, use, short string, args int, do stubCall[oncev1.OnceServiceClient]) *cobra.Command {

@@ -17,10 +17,8 @@ import (
 func newLockRevokeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.RevokeOptions
 	var grace time.Duration
-	command := &cobra.Command{
-		Use: "revoke NAME", Short: "Ask the holders of a lock to release it", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("revoke NAME", "Ask the holders of a lock to release it",
+		cobra.ExactArgs(1), reach.completeLock, func(command *cobra.Command, args []string) error {
 			address := reach.address
 			if command.Flags().Changed("grace") {
 				options.Grace, address = &grace, reach.operatorAddress
@@ -35,8 +33,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 					unheld(asked, args[0]),
 				)
 			})
-		},
-	}
+		})
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holders")
 	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end the holds by force after this time (operators' socket)")
 	return command
@@ -54,10 +51,8 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.BreakOptions
 	var token int64
 	var forceAfter time.Duration
-	command := &cobra.Command{
-		Use: "break NAME --token N --reason TEXT", Short: "End exactly the hold with this fencing token (operators' socket)",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("break NAME --token N --reason TEXT", "End exactly the hold with this fencing token (operators' socket)",
+		cobra.ExactArgs(1), reach.completeLock, func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
 				return exit.UsageError(errors.New("--token is required: take it from `sidekeeper lock show " + args[0] + "`"))
 			}
@@ -68,8 +63,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 				options.ForceAfter = &forceAfter
 			}
 			return reach.breakHold(command, args[0], token, options)
-		},
-	}
+		})
 	command.Flags().Var(number(&token, 1, math.MaxInt64), "token", "the hold's fencing token")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder and the audit")
 	command.Flags().Var(span(&forceAfter, 0, 24*time.Hour), "force-after",

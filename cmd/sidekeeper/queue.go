@@ -19,9 +19,12 @@ import (
 )
 
 func newQueueCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "queue", Short: "Put items into queues and take them", Args: explained(cobra.NoArgs), RunE: showHelp}
-	command.AddCommand(newQueuePutCommand(reach), newQueueTakeCommand(reach), newQueueListCommand(reach))
-	return command
+	return parent("queue", "Put items into queues and take them",
+		newQueuePutCommand(reach),
+		newQueueTakeCommand(reach),
+		stubCommand(reach, &reach.address, queuev1.NewQueueServiceClient, "ls [PREFIX]", "List the queues that have items",
+			cobra.MaximumNArgs(1), timed(reach, reach.queueList)),
+	)
 }
 
 func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
@@ -36,10 +39,8 @@ type itemPut struct {
 
 func newQueuePutCommand(reach *reach) *cobra.Command {
 	var of itemPut
-	command := &cobra.Command{
-		Use: "put NAME [VALUE]", Short: "Put an item into a queue",
-		Args: explained(cobra.RangeArgs(1, 2)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("put NAME [VALUE]", "Put an item into a queue",
+		cobra.RangeArgs(1, 2), cobra.NoFileCompletions, func(command *cobra.Command, args []string) error {
 			request, err := of.request(command, args)
 			if err != nil {
 				return err
@@ -50,8 +51,7 @@ func newQueuePutCommand(reach *reach) *cobra.Command {
 				_, err := queues.Put(ctx, request)
 				return err
 			})
-		},
-	}
+		})
 	command.Flags().Int32Var(&of.priority, "priority", 0, "smaller ones are delivered first; may be negative")
 	command.Flags().Var(span(&of.delay, 0, forever), "delay", "do not deliver the item before this time has passed")
 	of.most = 10000
@@ -81,10 +81,8 @@ func (p itemPut) request(command *cobra.Command, args []string) (*queuev1.PutReq
 func newQueueTakeCommand(reach *reach) *cobra.Command {
 	var wait time.Duration
 	var try bool
-	command := &cobra.Command{
-		Use: "take NAME", Short: "Take an item from a queue, show it and remove it",
-		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("take NAME", "Take an item from a queue, show it and remove it",
+		cobra.ExactArgs(1), cobra.NoFileCompletions, func(command *cobra.Command, args []string) error {
 			request := &queuev1.TakeRequest{Name: args[0], Owner: supervise.DefaultOwner()}
 			switch waits := command.Flags().Changed("wait"); {
 			case try && waits:
@@ -95,8 +93,7 @@ func newQueueTakeCommand(reach *reach) *cobra.Command {
 			return reach.queues(func(queues queuev1.QueueServiceClient) error {
 				return reach.takeItem(command.Context(), queues, request, command.OutOrStdout())
 			})
-		},
-	}
+		})
 	command.Flags().Var(span(&wait, 0, forever), "wait", "maximum time to wait for an item (default: no limit)")
 	command.Flags().BoolVar(&try, "try", false, "do not wait")
 	return command
@@ -147,35 +144,18 @@ func (r *reach) showItem(to io.Writer, delivered *queuev1.Delivered) error {
 	return nil
 }
 
-func newQueueListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the queues that have items", Args: explained(cobra.MaximumNArgs(1)),
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.queues(func(queues queuev1.QueueServiceClient) error {
-				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)
-				defer cancel()
-				found, err := listQueues(ctx, queues, prefixOf(args))
-				if err != nil {
-					return err
-				}
-				return reach.showQueues(command.OutOrStdout(), found)
-			})
-		},
-	}
-}
-
-func listQueues(ctx context.Context, queues queuev1.QueueServiceClient, prefix string) ([]*queuev1.Queue, error) {
-	return allPages(func(token string) ([]*queuev1.Queue, string, error) {
-		page, err := queues.List(ctx, &queuev1.ListRequest{Prefix: prefix, PageToken: token})
+func (r *reach) queueList(ctx context.Context, queues queuev1.QueueServiceClient, args []string, to io.Writer) error {
+	found, err := allPages(func(token string) ([]*queuev1.Queue, string, error) {
+		page, err := queues.List(ctx, &queuev1.ListRequest{Prefix: prefixOf(args), PageToken: token})
 		return page.GetQueues(), page.GetNextPageToken(), err
 	})
-}
-
-func (r *reach) showQueues(to io.Writer, queues []*queuev1.Queue) error {
+	if err != nil {
+		return err
+	}
 	row := func(of *queuev1.Queue) []string {
 		return []string{
 			show.Printable(of.GetName()), strconv.Itoa(int(of.GetItems())), strconv.Itoa(int(of.GetTaken())), strconv.Itoa(int(of.GetDelayed())),
 		}
 	}
-	return tabulate(r, to, &queuev1.ListResponse{Queues: queues}, "NAME ITEMS TAKEN DELAYED", queues, row)
+	return tabulate(r, to, &queuev1.ListResponse{Queues: found}, "NAME ITEMS TAKEN DELAYED", found, row)
 }

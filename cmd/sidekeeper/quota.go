@@ -24,9 +24,11 @@ var quotaSettings = slices.Concat([]string{
 }, saslFlags)
 
 func newQuotaCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "quota", Short: "Manage the ensemble's quotas", Args: explained(cobra.NoArgs), RunE: showHelp}
-	command.AddCommand(newQuotaSetCommand(reach), newQuotaListCommand(reach), newQuotaRemoveCommand(reach))
-	return command
+	return parent("quota", "Manage the ensemble's quotas",
+		newQuotaSetCommand(reach),
+		newQuotaListCommand(reach),
+		newQuotaRemoveCommand(reach),
+	)
 }
 
 // onQuotas completes a command that does something with the ensemble's quotas.

@@ -93,10 +93,32 @@ func (r *reach) callWithin(
 	return do(ctx, client)
 }
 
+// A does is what a command does.
+type does = func(*cobra.Command, []string) error
+
+// parent is a command that only has others below it.
+func parent(use, short string, below ...*cobra.Command) *cobra.Command {
+	command := entry(use, short, cobra.NoArgs, nil, showHelp)
+	command.AddCommand(below...)
+	return command
+}
+
+// entry is one command without flags of its own; names completes its arguments.
+func entry(use, short string, fit cobra.PositionalArgs, names cobra.CompletionFunc, do does) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: explained(fit), ValidArgsFunction: names, RunE: do}
+}
+
+// doing is what a command does that has the sidecar do one thing.
+func doing(r *reach, do func(ctx context.Context, client *sidekeeper.Client, args []string) error) does {
+	return func(command *cobra.Command, args []string) error {
+		return r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error { return do(ctx, client, args) })
+	}
+}
+
 // asking is what a command does that asks the sidecar one thing and shows its answer.
 func asking[T any](
 	r *reach, ask func(ctx context.Context, client *sidekeeper.Client, args []string) (T, error), tell func(io.Writer, T) error,
-) func(*cobra.Command, []string) error {
+) does {
 	return func(command *cobra.Command, args []string) error {
 		return r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
 			answer, err := ask(ctx, client, args)
@@ -131,14 +153,11 @@ type stubCall[S any] func(ctx context.Context, stub S, args []string, to io.Writ
 func stubCommand[S any](
 	r *reach, address *string, stub func(grpc.ClientConnInterface) S, use, short string, fit cobra.PositionalArgs, do stubCall[S],
 ) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: explained(fit), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			return r.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
-				return do(command.Context(), stub(connection), args, command.OutOrStdout())
-			})
-		},
-	}
+	return entry(use, short, fit, cobra.NoFileCompletions, func(command *cobra.Command, args []string) error {
+		return r.stubsAt(*address, func(connection grpc.ClientConnInterface) error {
+			return do(command.Context(), stub(connection), args, command.OutOrStdout())
+		})
+	})
 }
 
 // timed ends a call after --timeout.
@@ -169,6 +188,32 @@ func watch[T any](
 		}
 	}
 	return nil
+}
+
+// watching is what a command does that shows all that a watch tells.
+func watching[T any](
+	r *reach, begin func(*sidekeeper.Client, context.Context, string) iter.Seq2[T, error], tell func(io.Writer, T) error,
+) does {
+	return func(command *cobra.Command, args []string) error { return watch(r, command, begin, args[0], tell) }
+}
+
+// showCommand shows a view of what has a name, once or whenever it changes.
+func showCommand[T any](
+	r *reach, short string, names cobra.CompletionFunc, get func(*sidekeeper.Client, context.Context, string) (T, error),
+	tell func(io.Writer, T) error, begin func(*sidekeeper.Client, context.Context, string) iter.Seq2[T, error], tellAgain func(io.Writer, T) error,
+) *cobra.Command {
+	again := false
+	once := asking(r, func(ctx context.Context, client *sidekeeper.Client, args []string) (T, error) {
+		return get(client, ctx, args[0])
+	}, tell)
+	command := entry("show NAME", short, cobra.ExactArgs(1), names, func(command *cobra.Command, args []string) error {
+		if again {
+			return watch(r, command, begin, args[0], tellAgain)
+		}
+		return once(command, args)
+	})
+	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
+	return command
 }
 
 // withStaleness tells a person that the view above may be out of date, unless that view could not be shown.

@@ -19,9 +19,6 @@ import (
 )
 
 func newScheduleCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "schedule", Short: "Show, put, pause and run schedules", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
 	pause := func(paused bool) stubCall[schedulev1.ScheduleServiceClient] {
 		return func(ctx context.Context, schedules schedulev1.ScheduleServiceClient, args []string, to io.Writer) error {
 			got, err := schedules.Put(ctx, &schedulev1.PutRequest{Name: args[0], Paused: new(paused)})
@@ -29,7 +26,7 @@ func newScheduleCommand(reach *reach) *cobra.Command {
 		}
 	}
 	address, operators := &reach.address, &reach.operatorAddress
-	command.AddCommand(
+	return parent("schedule", "Show, put, pause and run schedules",
 		scheduleCommand(reach, address, "ls [PREFIX]", "List schedules", cobra.MaximumNArgs(1), reach.scheduleList),
 		scheduleCommand(reach, address, "show NAME", "Show how a schedule stands", cobra.ExactArgs(1), reach.scheduleShow),
 		scheduleCommand(reach, address, "history NAME", "Show what became of the last ticks", cobra.ExactArgs(1), reach.scheduleHistory),
@@ -42,7 +39,6 @@ func newScheduleCommand(reach *reach) *cobra.Command {
 		scheduleCommand(reach, operators, "rm NAME", "Remove a schedule and its history (operators' socket)", cobra.ExactArgs(1),
 			reach.scheduleRemove),
 	)
-	return command
 }
 
 func scheduleCommand(

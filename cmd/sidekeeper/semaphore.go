@@ -17,24 +17,16 @@ import (
 )
 
 func newSemaphoreCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "semaphore", Short: "Run commands while holding permits, and manage semaphores", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("semaphore", "Run commands while holding permits, and manage semaphores",
 		newSemaphoreRunCommand(reach),
-		newSemaphoreListCommand(reach),
-		newSemaphoreShowCommand(reach),
-		newSemaphoreCreateCommand(reach),
+		entry("ls [PREFIX]", "List the semaphores", cobra.MaximumNArgs(1), nil,
+			listing(reach, (*sidekeeper.Client).ListSemaphores, reach.showSemaphores)),
+		showCommand(reach, "Show who holds permits and who waits for some, in order", reach.completeSemaphore,
+			(*sidekeeper.Client).GetSemaphore, reach.showSemaphore, (*sidekeeper.Client).WatchSemaphore, reach.showWatchedSemaphore),
+		entry("create NAME LIMIT", "Create a semaphore with so many permits", cobra.ExactArgs(2), cobra.NoFileCompletions,
+			reach.createSemaphore),
 		newSemaphoreResizeCommand(reach),
 	)
-	return command
-}
-
-func newSemaphoreListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the semaphores", Args: explained(cobra.MaximumNArgs(1)),
-		RunE: listing(reach, (*sidekeeper.Client).ListSemaphores, reach.showSemaphores),
-	}
 }
 
 func (r *reach) showSemaphores(to io.Writer, entries []*sidekeeper.SemaphoreEntry) error {
@@ -43,24 +35,6 @@ func (r *reach) showSemaphores(to io.Writer, entries []*sidekeeper.SemaphoreEntr
 		return []string{show.Printable(of.GetName()), strconv.Itoa(int(of.GetLimit()))}
 	}
 	return tabulate(r, to, &semaphorev1.ListResponse{Semaphores: semaphores}, "NAME LIMIT", semaphores, row)
-}
-
-func newSemaphoreShowCommand(reach *reach) *cobra.Command {
-	again, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.SemaphoreView, error) {
-		return client.GetSemaphore(ctx, args[0])
-	}, reach.showSemaphore)
-	command := &cobra.Command{
-		Use: "show NAME", Short: "Show who holds permits and who waits for some, in order", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeSemaphore,
-		RunE: func(command *cobra.Command, args []string) error {
-			if again {
-				return watch(reach, command, (*sidekeeper.Client).WatchSemaphore, args[0], reach.showWatchedSemaphore)
-			}
-			return get(command, args)
-		},
-	}
-	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
-	return command
 }
 
 func (r *reach) showWatchedSemaphore(to io.Writer, view *sidekeeper.SemaphoreView) error {
@@ -116,20 +90,14 @@ func (r *reach) completeSemaphore(command *cobra.Command, args []string, begun s
 	return complete(r, command, args, begun, (*sidekeeper.Client).ListSemaphores, func(s *sidekeeper.SemaphoreEntry) string { return s.Name })
 }
 
-func newSemaphoreCreateCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "create NAME LIMIT", Short: "Create a semaphore with so many permits", Args: explained(cobra.ExactArgs(2)),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, args []string) error {
-			limit, err := limitOf(args[1])
-			if err != nil {
-				return err
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				return client.CreateSemaphore(ctx, args[0], limit)
-			})
-		},
+func (r *reach) createSemaphore(command *cobra.Command, args []string) error {
+	limit, err := limitOf(args[1])
+	if err != nil {
+		return err
 	}
+	return doing(r, func(ctx context.Context, client *sidekeeper.Client, args []string) error {
+		return client.CreateSemaphore(ctx, args[0], limit)
+	})(command, args)
 }
 
 func limitOf(text string) (int, error) {
@@ -143,10 +111,8 @@ func limitOf(text string) (int, error) {
 func newSemaphoreResizeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.ResizeOptions
 	var grace time.Duration
-	command := &cobra.Command{
-		Use: "resize NAME LIMIT", Short: "Change how many permits there are",
-		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeSemaphore,
-		RunE: func(command *cobra.Command, args []string) error {
+	command := entry("resize NAME LIMIT", "Change how many permits there are",
+		cobra.ExactArgs(2), reach.completeSemaphore, func(command *cobra.Command, args []string) error {
 			limit, err := limitOf(args[1])
 			if err != nil {
 				return err
@@ -162,8 +128,7 @@ func newSemaphoreResizeCommand(reach *reach) *cobra.Command {
 				}
 				return reach.say(command.OutOrStdout(), &semaphorev1.ResizeResponse{Asked: int32(asked)}, "permits asked for: %d\n", asked)
 			})
-		},
-	}
+		})
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for holders that are asked to release permits")
 	command.Flags().Var(span(&grace, 0, 24*time.Hour), "grace", "end their holds by force after this time (operators' socket)")
 	return command

@@ -15,18 +15,17 @@ import (
 )
 
 func newSequenceCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{
-		Use: "seq", Short: "Take numbers from sequences, and manage sequences", Args: explained(cobra.NoArgs), RunE: showHelp,
-	}
-	command.AddCommand(
+	return parent("seq", "Take numbers from sequences, and manage sequences",
 		newSequenceNextCommand(reach),
-		newSequenceListCommand(reach),
-		newSequenceGetCommand(reach),
+		entry("ls [PREFIX]", "List the sequences", cobra.MaximumNArgs(1), nil,
+			listing(reach, (*sidekeeper.Client).Sequences, reach.showSequences)),
+		entry("get NAME", "Show the last number that was handed out or reserved", cobra.ExactArgs(1), reach.completeSequence,
+			asking(reach, lastNumber, reach.showSequence)),
 		newSequenceCreateCommand(reach),
-		newSequenceAdvanceCommand(reach),
-		newSequenceRemoveCommand(reach),
+		entry("advance NAME LAST", "Advance a sequence past a number that is already in use (operators' socket)", cobra.ExactArgs(2),
+			reach.completeSequence, reach.advanceSequence),
+		entry("rm NAME", "Delete a sequence", cobra.ExactArgs(1), reach.completeSequence, asking(reach, removeSequence, reach.showRemoval)),
 	)
-	return command
 }
 
 // A take is which numbers to take and how to show them.
@@ -38,10 +37,8 @@ type take struct {
 func newSequenceNextCommand(reach *reach) *cobra.Command {
 	var wanted take
 	var command *cobra.Command
-	command = &cobra.Command{
-		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: explained(cobra.ExactArgs(1)),
-		ValidArgsFunction: reach.completeSequence,
-		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
+	command = entry("next NAME", "Take the next numbers of a sequence, one on each line",
+		cobra.ExactArgs(1), reach.completeSequence, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
 			sequence := client.Sequence(args[0])
 			if wanted.relaxed {
 				if err := reach.unguarded(command, "--relaxed"); err != nil {
@@ -52,8 +49,7 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 			return sequence.NextRange(ctx, wanted.count)
 		}, func(to io.Writer, numbers sidekeeper.Numbers) error {
 			return reach.showNumbers(to, numbers, wanted.hex)
-		}),
-	}
+		}))
 	wanted.count = 1
 	command.Flags().VarP(number(&wanted.count, 1, 1_000_000), "count", "n", "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
@@ -77,13 +73,6 @@ func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) 
 		}
 	}
 	return lines.Flush()
-}
-
-func newSequenceListCommand(reach *reach) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the sequences", Args: explained(cobra.MaximumNArgs(1)),
-		RunE: listing(reach, (*sidekeeper.Client).Sequences, reach.showSequences),
-	}
 }
 
 func (r *reach) showSequences(to io.Writer, entries []*sidekeeper.SequenceEntry) error {

@@ -13,17 +13,13 @@ const (
 
 func newTopCommand(reach *reach) *cobra.Command {
 	var options top.Options
-	command := &cobra.Command{
-		Use:   "top",
-		Short: "Show a sidecar's leases, locks, losses and latency live",
-		Args:  explained(cobra.NoArgs),
-		RunE: func(command *cobra.Command, _ []string) error {
+	command := entry("top", "Show a sidecar's leases, locks, losses and latency live",
+		cobra.NoArgs, nil, func(command *cobra.Command, _ []string) error {
 			options.Timeout, options.JSON = reach.timeout, reach.json()
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
 			return top.Run(ctx, options, command.InOrStdin(), command.OutOrStdout())
-		},
-	}
+		})
 	addAdminFlag(command, &options.Admin)
 	command.Flags().BoolVar(&options.Once, "once", false, "print once and exit")
 	return command
