@@ -19,24 +19,21 @@ type placeBarrier struct {
 	inDoubt bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
 }
 
+// The barriers of a session are those of its places that bound the validity.
+type barriers struct {
+	placeBarriers map[string]*placeBarrier
+	barrier       instant // the oldest of theirs
+}
+
 // mostChecks bounds a heartbeat, and the answer, with 13 bytes for each check if it fails.
 const mostChecks = 256
 
-// cover lets a place, whose data were of this version when it was made, bound the session's validity. The making was sent at since.
+// cover lets a place bound the session's validity; see life.
 func (s *Session) cover(place string, version int32, since instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.placeBarriers[place] = &placeBarrier{version: version, since: since}
-	if len(s.placeBarriers) == 1 || since < s.barrier {
-		s.barrier = since
-	}
 	now := s.now()
-	if s.guard != nil && s.err == nil {
-		s.guard.Reset(s.overAt().since(now))
-	}
-	if s.validUntil().since(now) < s.least { // it was asked for long ago
-		s.summon()
-	}
+	s.follow(s.life.cover(place, version, since, now), now)
 }
 
 // Seen implements recipes.Session. What the reader shows may be older than what was written or checked here.
@@ -63,71 +60,35 @@ func (s *Session) isInDoubt(place string) bool {
 	return seen != nil && seen.inDoubt
 }
 
-// saw takes in that nothing asks for the place's end in this version of its data, which were read after since if that is not 0.
+// saw takes in what was seen of a place; see life.
 func (s *Session) saw(place string, version int32, since instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.placeBarriers[place]
-	if seen == nil || s.now() >= s.overAt() {
-		return
-	}
-	if version > seen.version {
-		seen.version, seen.changed = version, false
-	}
-	if since > seen.since {
-		seen.since, seen.inDoubt = since, false
-		s.recount()
-	}
+	s.life.saw(place, version, since, s.now())
 }
 
 // Disregard implements recipes.Session.
 func (s *Session) Disregard(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uncover(place)
+	s.uncover(place, s.now())
 }
 
-// uncover lets a place bound nothing any more, unless the session is over by it. The lock is held.
-func (s *Session) uncover(place string) {
-	if s.placeBarriers[place] == nil || s.now() >= s.overAt() {
-		return
-	}
-	delete(s.placeBarriers, place)
-	s.recount()
-}
-
-// recount finds the oldest barrier. The lock is held.
-func (s *Session) recount() {
+// recount finds the oldest barrier.
+func (b *barriers) recount() {
 	first := true
-	for _, seen := range s.placeBarriers {
-		if first || seen.since < s.barrier {
-			s.barrier, first = seen.since, false
+	for _, seen := range b.placeBarriers {
+		if first || seen.since < b.barrier {
+			b.barrier, first = seen.since, false
 		}
 	}
 }
 
-// validUntil is until when the session is valid: by its proof, and by what its places may be asked.
-// The lock is held.
-func (s *Session) validUntil() instant {
-	if len(s.placeBarriers) == 0 {
-		return s.proof.deadline
-	}
-	return min(s.proof.deadline, s.barrier.add(s.proof.lifetime()))
-}
-
-// promisesWithin says whether nobody was told of a validity that ends later than a place bounds it that nobody had asked for by then.
+// promisesWithin is that of the session's life.
 func (s *Session) promisesWithin(unasked instant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.proof.deadline, s.assured) <= unasked.add(s.proof.lifetime())
-}
-
-// overdue is why the session is over if its time is. The lock is held.
-func (s *Session) overdue() error {
-	if s.validUntil() < s.proof.deadline {
-		return errUnseen
-	}
-	return errUnproved
+	return s.life.promisesWithin(unasked)
 }
 
 // A check is what a heartbeat asks of a place: whether its data are still of this version.
@@ -194,23 +155,11 @@ func (a answer) of(s *Session) answer {
 	return a
 }
 
-// take takes an answer to what was sent then. Of data that have changed no barrier moves until whoever has the place has seen
-// them. The lock is held.
+// take takes an answer to what was sent then. The lock is held.
 func (s *Session) take(told answer, sent instant) {
-	for _, c := range told.held {
-		c.seen.asked = sent
-		c.seen.since, c.seen.inDoubt = max(c.seen.since, sent.add(-s.proof.lateness())), false
+	for _, c := range s.life.take(told, sent) {
+		s.placeGone(c.place, c.gone)
 	}
-	for _, c := range told.refused {
-		c.seen.asked = sent
-		switch {
-		case errors.Is(told.why, recipes.ErrBadVersion):
-			c.seen.changed, c.seen.inDoubt = c.seen.version == c.version, true
-		case errors.Is(told.why, recipes.ErrNoNode):
-			s.placeGone(c.place, c.gone)
-		}
-	}
-	s.recount()
 }
 
 // errOld is what a server says that shows less than has been seen already.

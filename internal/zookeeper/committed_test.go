@@ -43,7 +43,7 @@ func TestOnlyWhatProvesASessionStandsForAHeartbeat(t *testing.T) {
 				Clock: func() time.Duration { return clock }, Observe: func(context.Context, string, time.Duration, bool) {},
 				Denied: func() {}, TickTime: 2 * time.Second, SyncLimit: 5,
 			}
-			s := &Session{client: &Client{config: config}, proof: config.proof(15 * time.Second), over: context.Background()}
+			s := &Session{client: &Client{config: config}, life: life{proof: config.proof(15 * time.Second)}, over: context.Background()}
 			s.connected, s.generation, s.changed = true, 1, make(chan struct{})
 			s.proof.opened(exchange{sent: seconds(9), answered: seconds(9.5)})
 			_, _ = callOnce(t.Context(), s, c.operation, func(*zk.Conn) (struct{}, error) {

@@ -25,7 +25,6 @@ type connectionState struct {
 	refusals    map[string]bool     // servers that closed the connection instead of answering the handshake
 	refusedView *view               // the reader's while they did
 	connected   bool
-	suspended   bool
 	changed     chan struct{} // closed and made anew when connected or suspended changes
 }
 

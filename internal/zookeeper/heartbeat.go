@@ -69,13 +69,9 @@ func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) 
 
 // nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
 func (s *Session) nextInterval(leads bool) time.Duration {
-	interval := s.interval
-	switch {
-	case leads:
-		interval /= 2
-	case s.isPlain():
-		interval = s.plainInterval()
-	}
+	s.mu.Lock()
+	interval := s.life.nextInterval(leads)
+	s.mu.Unlock()
 	return spread(interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
 }
 
@@ -83,26 +79,14 @@ func (s *Session) nextInterval(leads bool) time.Duration {
 // once for all of them.
 const sooner = 1.0 / 64
 
-// together is the newest of the instants for heartbeats that is not after due.
-func (s *Session) together(due instant) instant {
-	return due - due%instant(max(1, float64(s.interval)*sooner))
-}
-
-// spared is for how long no heartbeat is needed, if for a millisecond at least: until an interval after the newest transaction of the
-// present connection, or the newest plain heartbeat, as long as the session is valid for no less than heartbeats alone would see to. If it
-// sleeps, as long as its server is known to reach the leader.
+// spared is for how long no heartbeat is needed, if for a millisecond at least.
 func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest := max(s.proof.newest.sent, s.plain)
-	if s.brief || s.proof.static || s.doubted || newest == 0 {
+	if s.brief {
 		return s.generation, 0
 	}
-	due := s.together(min(newest.add(interval), s.validUntil().add(-s.least)))
-	if s.asleep {
-		due = min(s.together(newest.add(interval)), s.reachedUntil())
-	}
-	if pause = due.since(s.now()); pause < time.Millisecond {
+	if pause = s.nextDue(interval, s.reachedUntil).since(s.now()); pause < time.Millisecond {
 		pause = 0
 	}
 	return s.generation, pause
@@ -250,13 +234,15 @@ func (s *Session) committed(generation int, sent instant) {
 
 // proved counts a committed request of the present connection. The lock is held.
 func (s *Session) proved(request exchange) {
-	s.proof.answeredHeartbeat(request)
+	changed := s.life.proved(request)
 	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
 	s.noteReach(request.sent)
-	s.endSleep()
-	if s.suspended || s.doubted {
-		s.suspended, s.doubted = false, false
+	if s.asleep {
+		now := s.now()
+		s.follow(s.endSleep(now), now)
+	}
+	if changed {
 		s.change()
 	}
 }

@@ -12,11 +12,8 @@ import (
 
 // An ownership is what a session owns: its ephemeral nodes, and what may be asked of them. The session's lock guards it.
 type ownership struct {
-	places        map[string]ownedNode
-	bytes         int                      // of the places' paths
-	owned         int                      // how many nodes it has made so far
-	placeBarriers map[string]*placeBarrier // of the places that bound the validity
-	barrier       instant                  // the oldest of theirs
+	places map[string]ownedNode
+	owned  int // how many nodes it has made so far
 }
 
 // An ownedNode is what a session knows of one of its ephemeral nodes.
@@ -47,8 +44,8 @@ func (s *Session) reserve(size int) error {
 	case s.bytes+size > s.client.config.EphemeralBytes:
 		return fmt.Errorf("%w: %d", recipes.ErrTooManyBytes, s.client.config.EphemeralBytes)
 	}
-	s.mustBeProved()
-	s.bytes += size
+	now := s.now()
+	s.follow(s.stands(size, now), now)
 	return nil
 }
 
@@ -125,7 +122,7 @@ func (s *Session) forgetReleased(place string) {
 func (s *Session) markReleased(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uncover(place)
+	s.uncover(place, s.now())
 	trace.Tell(trace.Step{Kind: trace.Leaving, Session: s.id, Place: place})
 	if owned, mine := s.places[place]; mine {
 		owned.gone = nil
@@ -136,7 +133,7 @@ func (s *Session) markReleased(place string) {
 // placeGone tells that somebody else deleted a place. The lock is held.
 func (s *Session) placeGone(path string, gone *recipes.Signal) {
 	if gone != nil && s.places[path].gone == gone {
-		s.uncover(path)
+		s.uncover(path, s.now())
 		s.forget(path)
 		gone.Give()
 	}

@@ -289,18 +289,7 @@ func (s *Session) borrows(c *sharedProof) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least := s.least + time.Duration(float64(s.interval)*sooner) + time.Millisecond // see spared
-	return s.sharedProof == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
-}
-
-// plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats
-// of its own would: in the worst case, the one that counts was sent that interval and the slack before the prober's newest but one, which was
-// sent an interval before the next one is answered. It is no longer than half as long again as the others.
-func (s *Session) plainInterval() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	age := s.proof.lifetime() - s.least - s.interval - s.proof.slack
-	return min(s.interval*3/2, max(s.interval/2, spread(age, -jitter)-s.interval/16))
+	return s.sharedProof == c && s.staysBorrowed(now)
 }
 
 // lacksOneBefore says whether a heartbeat that is sent now is not enough, since there is none from shortly before it.

@@ -4,7 +4,7 @@ import "testing"
 
 // Whoever looks in the moment in which a session has ended and the reader has not replaced it must hear of the next one.
 func TestTheNextSessionIsHeardOfByWhoeverLookedWhenTheOneBeforeHadEnded(t *testing.T) {
-	ended := &Session{connectionState: connectionState{changed: make(chan struct{})}, err: errReplaced}
+	ended := &Session{connectionState: connectionState{changed: make(chan struct{})}, life: life{err: errReplaced}}
 	r := &reader{changed: make(chan struct{}), view: newView(ended)}
 	reachable, changed := r.reachable()
 	if reachable {

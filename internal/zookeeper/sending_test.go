@@ -52,7 +52,7 @@ func (p *slowPipe) written() (all string) {
 func (p *slowPipe) wire(t *testing.T) (w *wire, ask func()) {
 	t.Helper()
 	client := &Client{config: Config{Clock: func() time.Duration { return time.Hour }}}
-	w = newWire(p, &Session{client: client, negotiated: 6 * time.Second}, func() {})
+	w = newWire(p, &Session{client: client, life: life{negotiated: 6 * time.Second}}, func() {})
 	w.handshake.sent = 1
 	w.welcomed.Store(true)
 	return w, func() {

@@ -33,7 +33,7 @@ type Session struct {
 	tree
 	connectionState
 	ownership
-	sleepState
+	life
 
 	client *Client
 	conn   *zk.Conn
@@ -45,17 +45,10 @@ type Session struct {
 	over    context.Context //nolint:containedctx // ends when the session has ended
 	end     context.CancelFunc
 
-	mu         sync.Mutex // guards what follows, connectionState, ownership and sleepState
+	mu         sync.Mutex // guards what follows, connectionState, ownership and life
 	id         int64
-	negotiated time.Duration
-	interval   time.Duration // between heartbeats
-	least      time.Duration // of validity that heartbeats alone leave; see Config.Validity
-	proof      proof
 	guard      *time.Timer // looks at the deadline
-	closing    bool
 	closedLate bool
-	err        error
-	ended      instant // when err was set
 
 	looked instant // when Reattach began to read what the session owned
 
@@ -63,8 +56,6 @@ type Session struct {
 	ownAsked   atomic.Int32 // requests of our own
 
 	sharedProof *sharedProof  // proves it, or is proved by it; nil while it proves itself alone
-	plain       instant       // when the newest heartbeat was sent that was a plain read, if none was sent since that was not
-	doubted     bool          // the sharedProof's heartbeats are late
 	summoned    chan struct{} // has a heartbeat sent at once
 
 	atEnd    func()      // called at the end; nil unless the session is lent. See PooledSession
@@ -105,15 +96,7 @@ func (s *Session) Err() error {
 func (s *Session) ValidFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.validFor()
-}
-
-// validFor is ValidFor. The lock is held.
-func (s *Session) validFor() time.Duration {
-	if s.closing || s.err != nil || s.asleep {
-		return 0
-	}
-	return max(0, s.validUntil().since(s.now()))
+	return s.validFor(s.now())
 }
 
 // Suspended says whether a heartbeat is late, with a channel that is closed when that may have changed.

@@ -92,7 +92,8 @@ func (p *PooledSession) lend() bool {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.atEnd = p.done
-		s.want()
+		now := s.now()
+		s.follow(s.want(now), now)
 	}
 	return s.err == nil
 }

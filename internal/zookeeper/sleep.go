@@ -26,7 +26,7 @@ func (s *Session) sleeps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if !s.maySleep() || !s.isUnused(now) || !s.asleep && now >= s.validUntil() {
+	if !s.maySleep() || !s.mayFallAsleep(now) {
 		return false
 	}
 	if !s.asleep {
@@ -42,65 +42,53 @@ func (s *Session) maySleep() bool {
 	return s.client.config.Sleep && s.birth != nil && !s.brief && !s.proof.static && s.err == nil && !s.closing && !s.suspended && !s.doubted
 }
 
-// isUnused says whether nothing has stood on the session for a timeout, and nobody has had it proved. The lock is held.
-func (s *Session) isUnused(now instant) bool {
-	return s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
+// mayFallAsleep says whether the session sleeps, or is not over yet and may.
+func (l *life) mayFallAsleep(now instant) bool {
+	return l.isUnused(now) && (l.asleep || now < l.validUntil())
 }
 
-// want notes that something is to stand on the session from now on, and has it proved again if it sleeps. The lock is held.
-func (s *Session) want() {
-	now := s.now()
-	if s.asleep {
-		s.assure(now)
-		s.summon()
+// isUnused says whether nothing has stood on the session for a timeout, and nobody has had it proved.
+func (l *life) isUnused(now instant) bool {
+	return l.bytes == 0 && len(l.placeBarriers) == 0 && now.since(l.wanted) >= l.negotiated
+}
+
+// want notes that something is to stand on the session from now on, and has it proved again if it sleeps.
+func (l *life) want(now instant) (what effects) {
+	if l.asleep {
+		l.assure(now)
+		what = summons
 	}
-	s.wanted = now
+	l.wanted = now
+	return what
 }
 
 // assure has whoever asks for how long he may count on a session that sleeps be told a while, unless it is being woken: then it would have to
-// be proved for longer and longer. The lock is held.
-func (s *Session) assure(now instant) {
-	if s.isUnused(now) {
-		s.assured = now.add(s.least)
+// be proved for longer and longer.
+func (l *life) assure(now instant) {
+	if l.isUnused(now) {
+		l.assured = now.add(l.least)
 	}
 }
 
 // endSleep ends the sleep of a session that is wanted, once it is proved for as long as it takes to prove it again, and for as long as any
-// caller was told. The lock is held.
-func (s *Session) endSleep() {
-	if !s.asleep {
-		return
+// caller was told.
+func (l *life) endSleep(now instant) effects {
+	until := l.validUntil()
+	isProved := until >= l.assured && until.since(now) >= min(l.least, 2*l.interval)
+	if !l.asleep || l.isUnused(now) || l.closing || l.err != nil || !isProved {
+		return 0
 	}
-	until, now := s.validUntil(), s.now()
-	left := until.since(now)
-	if !s.isUnused(now) && !s.closing && s.err == nil && until >= s.assured && left >= min(s.least, 2*s.interval) {
-		s.asleep = false
-		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
-		s.guard.Reset(left)
-		s.change()
-	}
+	l.asleep = false
+	return guards | wakes
 }
 
-// mustBeProved has a session that sleeps end if it is not proved in time: something is about to be made on it. The lock is held.
-func (s *Session) mustBeProved() {
-	if s.want(); s.asleep && s.bytes == 0 {
-		s.due = s.wanted.add(s.proof.lifetime())
-		s.guard.Reset(s.proof.lifetime())
+// assuredFor is AssuredFor of a life.
+func (l *life) assuredFor(now instant) time.Duration {
+	if !l.asleep || l.closing || l.err != nil {
+		return l.validFor(now)
 	}
-}
-
-// overAt is when the session is over, unless something comes in between: when it is not valid any more or, if it sleeps, when it must be
-// proved. The lock is held.
-func (s *Session) overAt() instant {
-	switch {
-	case !s.asleep:
-		return s.validUntil()
-	case len(s.placeBarriers) > 0:
-		return min(s.due, s.barrier.add(s.proof.lifetime()))
-	case s.bytes > 0:
-		return s.due
-	}
-	return never
+	l.assure(now)
+	return max(0, l.assured.since(now))
 }
 
 // AssuredFor is for how long a caller may count on the session who asks: as long as it is valid or, while it sleeps, as what will stand on it
@@ -108,12 +96,7 @@ func (s *Session) overAt() instant {
 func (s *Session) AssuredFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.asleep || s.closing || s.err != nil {
-		return s.validFor()
-	}
-	now := s.now()
-	s.assure(now)
-	return max(0, s.assured.since(now))
+	return s.assuredFor(s.now())
 }
 
 // Asleep says whether the session sleeps, or has not been proved since it did.
@@ -127,7 +110,8 @@ func (s *Session) Asleep() bool {
 func (s *Session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.want()
+	now := s.now()
+	s.follow(s.want(now), now)
 }
 
 // whileItWakes is how long to wait after a heartbeat of a session that sleeps and is to be proved: until it counts by the next one.

@@ -27,7 +27,7 @@ func TestAPingIsNotSentBehindARequest(t *testing.T) {
 	now := time.Hour
 	client := &Client{config: Config{Clock: func() time.Duration { return now }}}
 	written := &recorder{}
-	w := newWire(written, &Session{client: client, negotiated: 6 * time.Second}, func() {})
+	w := newWire(written, &Session{client: client, life: life{negotiated: 6 * time.Second}}, func() {})
 	w.handshake.sent = 1
 	ping := []byte{0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11}
 	request := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 3}
