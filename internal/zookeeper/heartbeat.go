@@ -249,8 +249,21 @@ func (s *Session) proved(request exchange) {
 
 // commit sends a transaction that changes nothing. Only transactions pass through the quorum.
 func (s *Session) commit(path string) error {
-	_, err := s.multi(checkOf(path, anyVersion))
+	_, err := s.commitThen(path)
 	return err
+}
+
+// commitThen is commit with other requests behind it, whose answers it returns if the transaction was answered.
+func (s *Session) commitThen(path string, others ...ownRequest) ([]ownRequest, error) {
+	check := checkOf(path, anyVersion)
+	answered, err := s.askOwn(append([]ownRequest{multiOf(check)}, others...)...)
+	if answered == nil {
+		return nil, err
+	}
+	if err == nil {
+		_, err = resultsIn(answered[0].answer, []operation{check})
+	}
+	return answered[1:], err
 }
 
 // answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of

@@ -190,16 +190,20 @@ func (s *Session) inspectOwn(ctx context.Context, member string) (*zk.Stat, erro
 
 // inspect reads the state of a node on the session's own connection, after a transaction of its own. Before that, the ensemble
 // has carried out or dropped whatever this session had asked for in vain: what comes over a connection that the session
-// has left is refused. And the server shows what had been committed by then.
+// has left is refused. And the server shows what had been committed by then. Both are asked for in one write.
 func (s *Session) inspect(ctx context.Context, member string) (*zk.Stat, error) {
-	for {
-		if err := s.flush(ctx); err != nil {
+	for refusals := 0; ; refusals++ {
+		exists := s.begun(ctx, "exists", 0)
+		answered, err := s.flushThen(ctx, existsOf(member))
+		if err != nil {
 			return nil, err
 		}
-		stat, err := call(ctx, s, "exists", func(*zk.Conn) (*zk.Stat, error) { return s.exists(member) })
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+		stat, err := answered[0].stat()
+		err = exists.answered(err)
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, errThrottled) {
 			return stat, err
 		}
+		s.rest(s.client.retryPause(refusals))
 	}
 }
 

@@ -63,17 +63,24 @@ func (s *Session) multi(operations ...operation) ([]result, error) {
 
 // multiUnless is multi, which is not sent any more once something has happened.
 func (s *Session) multiUnless(happened *atomic.Bool, operations ...operation) ([]result, error) {
-	request := ownRequest{kind: opMulti, most: replyHead + operationBytes, unless: happened}
-	for _, each := range operations {
-		request.body = each.appendTo(appendOperation(request.body, each.kind, false))
-		request.most += each.mostResult()
-	}
-	request.body = appendOperation(request.body, opError, true)
+	request := multiOf(operations...)
+	request.unless = happened
 	answered, err := s.askOwn(request)
 	if err != nil {
 		return nil, err
 	}
 	return resultsIn(answered[0].answer, operations)
+}
+
+// multiOf asks for all the operations or none.
+func multiOf(operations ...operation) ownRequest {
+	request := ownRequest{kind: opMulti, most: replyHead + operationBytes}
+	for _, each := range operations {
+		request.body = each.appendTo(appendOperation(request.body, each.kind, false))
+		request.most += each.mostResult()
+	}
+	request.body = appendOperation(request.body, opError, true)
+	return request
 }
 
 // resultsIn reads the answer to a multi. Where an operation was refused, the server says of those before it that they were not, and of those
@@ -145,7 +152,15 @@ func (s *Session) statOf(request ownRequest) (*zk.Stat, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := jute.NewDecoder(answered[0].answer)
+	return answered[0].stat()
+}
+
+// stat is the answer to a request for a node's Stat.
+func (r *ownRequest) stat() (*zk.Stat, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	from := jute.NewDecoder(r.answer)
 	stat := statIn(from)
 	if from.Failed() {
 		return nil, zk.ErrShortBuffer // as the library has it: the outcome is not known
@@ -154,8 +169,10 @@ func (s *Session) statOf(request ownRequest) (*zk.Stat, error) {
 }
 
 // exists asks for a node's Stat. zk.ErrNoNode if there is none.
-func (s *Session) exists(path string) (*zk.Stat, error) {
-	return s.statOf(ownRequest{kind: opExists, body: append(appendText(nil, path), 0)})
+func (s *Session) exists(path string) (*zk.Stat, error) { return s.statOf(existsOf(path)) }
+
+func existsOf(path string) ownRequest {
+	return ownRequest{kind: opExists, body: append(appendText(nil, path), 0)}
 }
 
 // existsWatched is exists, and arms a watch, of which the library does not know.
