@@ -23,7 +23,6 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
@@ -46,7 +45,6 @@ type costBounds struct{ requests, allocations, goroutines, writes bound }
 
 var (
 	cycleBound = bound{most: 4.2, goal: 4.1}
-	joinBound  = bound{most: 4.1, goal: 3} // of a member that leaves at once, and has a session of an earlier one
 	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}, writes: bound{10, 6}}
 	// Over one stream for all of a lease.
 	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}, writes: bound{8, 4}}
@@ -105,25 +103,45 @@ func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 		}
 	}
 	pairs(pairsCounted / 10) // so that directories and buffers are there
-	var requests, goroutines, allocations, writes float64
+	var each cost
+	var asked map[link.Opcode]int
 	for range batches {
-		before := s.counts(t)
-		s.link.ResetRequests()
-		pairs(pairsCounted)
-		after := s.counts(t)
-		requests = s.requests() / pairsCounted
-		goroutines = float64(after.Goroutines-before.Goroutines) / pairsCounted
-		allocations = float64(after.Allocations-before.Allocations) / pairsCounted
-		writes = float64(after.Writes-before.Writes) / pairsCounted
-		made := bounds.goroutines.holds(goroutines) && bounds.allocations.holds(allocations)
-		if made && bounds.requests.holds(requests) && bounds.writes.holds(writes) {
+		each, asked = s.cost(t, func() { pairs(pairsCounted) }, pairsCounted)
+		if each.requests = timeless(asked) / pairsCounted; bounds.hold(each) {
 			break
 		}
 	}
-	bounds.requests.check(t, "requests of the ensemble", requests)
-	bounds.goroutines.check(t, "goroutines made", goroutines)
-	bounds.allocations.check(t, "allocations", allocations)
-	bounds.writes.check(t, "calls of write(2)", writes)
+	bounds.check(t, each)
+}
+
+// A cost is what one pair or one join has cost.
+type cost struct{ requests, allocations, goroutines, writes float64 }
+
+// cost counts what each of so many has cost, and what the ensemble was asked for all of them.
+func (s *countedSidecar) cost(t *testing.T, do func(), count float64) (each cost, asked map[link.Opcode]int) {
+	t.Helper()
+	before := s.counts(t)
+	s.link.ResetRequests()
+	do()
+	after := s.counts(t)
+	return cost{
+		allocations: float64(after.Allocations-before.Allocations) / count,
+		goroutines:  float64(after.Goroutines-before.Goroutines) / count,
+		writes:      float64(after.Writes-before.Writes) / count,
+	}, s.link.ResetRequests()
+}
+
+func (b costBounds) hold(each cost) bool {
+	return b.requests.holds(each.requests) && b.allocations.holds(each.allocations) &&
+		b.goroutines.holds(each.goroutines) && b.writes.holds(each.writes)
+}
+
+func (b costBounds) check(t *testing.T, each cost) {
+	t.Helper()
+	b.requests.check(t, "requests of the ensemble", each.requests)
+	b.allocations.check(t, "allocations", each.allocations)
+	b.goroutines.check(t, "goroutines made", each.goroutines)
+	b.writes.check(t, "calls of write(2)", each.writes)
 }
 
 func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
@@ -194,40 +212,6 @@ func TestLocksOverTheStreamOfTheirLeaseCostNoGoroutine(t *testing.T) {
 }
 
 // What stands on a goroutine's stack beyond 8 KiB, or 4, doubles it, for as long as the lease is open.
-func TestAMemberCostsNoMoreThanItDid(t *testing.T) {
-	s := startCounted(t)
-	members := membershipv1.NewMembershipServiceClient(s.connection)
-	joinAll := func() {
-		for i := range pairsCounted / 4 {
-			ctx, leave := context.WithCancel(t.Context())
-			stream, err := members.Join(ctx, &membershipv1.JoinRequest{Group: "group", Member: fmt.Sprint(i)}, grpc.WaitForReady(true))
-			mustCount(t, err)
-			_, err = stream.Recv()
-			mustCount(t, err)
-			leave()
-			if _, err := stream.Recv(); err == nil {
-				t.Fatal("the stream goes on")
-			}
-		}
-	}
-	joinAll() // so that the directory and a session are there
-	var requests float64
-	for range batches {
-		s.link.ResetRequests()
-		joinAll()
-		requests = 0
-		for operation, count := range s.link.ResetRequests() {
-			if operation != link.Ping {
-				requests += float64(count) / (pairsCounted / 4)
-			}
-		}
-		if joinBound.holds(requests) {
-			break
-		}
-	}
-	joinBound.check(t, "requests of the ensemble", requests)
-}
-
 func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
 	s := startCounted(t)
 	s.lease(t)
@@ -319,9 +303,12 @@ func (s *countedSidecar) counts(t *testing.T) (answer counts) {
 	return answer
 }
 
-// requests are those to the ensemble since they were last counted, without those that time brings: pings, and heartbeats, as multi.
-func (s *countedSidecar) requests() (sum float64) {
-	for operation, count := range s.link.ResetRequests() {
+// requests are those to the ensemble since they were last counted, without those that time brings.
+func (s *countedSidecar) requests() float64 { return timeless(s.link.ResetRequests()) }
+
+// timeless sums up the requests that time does not bring: without pings, and without heartbeats, which are multi.
+func timeless(asked map[link.Opcode]int) (sum float64) {
+	for operation, count := range asked {
 		if operation != link.Ping && operation != link.Multi {
 			sum += float64(count)
 		}
