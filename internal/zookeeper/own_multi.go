@@ -72,9 +72,16 @@ func (s *Session) multiUnless(happened *atomic.Bool, operations ...operation) ([
 	return resultsIn(answered[0].answer, operations)
 }
 
+// operationRoom is for what an operation has besides its path and its data: an access control list of one entry, as a rule.
+const operationRoom = 48
+
 // multiOf asks for all the operations or none.
 func multiOf(operations ...operation) ownRequest {
-	request := ownRequest{kind: opMulti, most: replyHead + operationBytes}
+	size := operationBytes
+	for _, each := range operations {
+		size += operationBytes + operationRoom + len(each.path) + len(each.data)
+	}
+	request := ownRequest{kind: opMulti, most: replyHead + operationBytes, body: make([]byte, 0, size)}
 	for _, each := range operations {
 		request.body = each.appendTo(appendOperation(request.body, each.kind, false))
 		request.most += each.mostResult()
