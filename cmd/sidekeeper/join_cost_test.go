@@ -25,9 +25,9 @@ var (
 		link.CloseSession:  {most: 0.05},
 		link.GetData:       {most: 0.05}, // of a member that is there for a while
 	}
-	joinBounds = costBounds{requests: bound{4.1, 4}, allocations: bound{280, 250}, goroutines: bound{8.3, 6}, writes: bound{6.6, 6}}
+	joinBounds = costBounds{requests: bound{4.1, 4}, allocations: bound{280, 250}, goroutines: bound{8.3, 6}, writes: bound{6.3, 5}}
 	// Over a connection of its own, which gRPC makes of some allocations, goroutines and writes more.
-	connectedBounds = costBounds{requests: bound{4.1, 4}, allocations: bound{415, 380}, goroutines: bound{12.4, 10}, writes: bound{9.9, 9}}
+	connectedBounds = costBounds{requests: bound{4.1, 4}, allocations: bound{415, 380}, goroutines: bound{12.4, 10}, writes: bound{9.3, 8}}
 )
 
 func TestAMemberCostsNoMoreThanItDid(t *testing.T) {
