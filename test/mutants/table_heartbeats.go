@@ -58,6 +58,12 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestAServerThatHasLostItsLeaderCostsNoSessionOfMany").saying("it can no longer be proved alive")},
 	},
 	{
+		ID: "H13", Bug: "nobody looks whether a session that slept is proved in time for what is made on it",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestALifeKeepsWhatCallersWereTold", Complaint: "and the session is over at",
+		}},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

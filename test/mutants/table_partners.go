@@ -46,4 +46,8 @@ var partners = []Mutant{
 			Package: "internal/zookeeper", Test: "TestALookUpDoesNotWaitForOneThatHung", Complaint: "answers again, and the look-up ends with",
 		}},
 	},
+	{
+		ID: "B10", Bug: "a caller that does not read is not found out once it has read something before",
+		Catchers: []Catcher{{Package: "internal/outbox", Test: "TestAnOutboxGivesUpAReaderOfOneMessageOnly", Complaint: "deadlock"}},
+	},
 }
