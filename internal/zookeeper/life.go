@@ -127,8 +127,8 @@ func (l *life) saw(place string, version int32, since, now instant) {
 	}
 }
 
-// take takes an answer to what was sent then, and says which places are gone. Of data that have changed no barrier moves until whoever has the
-// place has seen them.
+// take takes an answer to what was sent then, and says which places are gone. Of data that have changed no barrier moves until the place's holder
+// has seen them.
 func (l *life) take(told answer, sent instant) (gone []check) {
 	for _, c := range told.held {
 		c.seen.asked = sent
@@ -156,7 +156,7 @@ func (l *life) uncover(place string, now instant) {
 	l.recount()
 }
 
-// promisesWithin says whether nobody was told of a validity that ends later than a place bounds it that nobody had asked for by then.
+// promisesWithin says whether each validity that a caller was told ends by when a place bounds it for whose end no caller had asked by then.
 func (l *life) promisesWithin(unasked instant) bool {
 	return max(l.proof.deadline, l.assured) <= unasked.add(l.proof.lifetime())
 }

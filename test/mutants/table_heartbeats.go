@@ -58,7 +58,7 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestAServerThatHasLostItsLeaderCostsNoSessionOfMany").saying("it can no longer be proved alive")},
 	},
 	{
-		ID: "H13", Bug: "nobody looks whether a session that slept is proved in time for what is made on it",
+		ID: "H13", Bug: "a session that slept, and on which something is made, does not look whether it is proved in time",
 		Catchers: []Catcher{{
 			Package: "internal/zookeeper", Test: "TestALifeKeepsWhatCallersWereTold", Complaint: "and the session is over at",
 		}},
