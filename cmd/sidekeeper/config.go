@@ -34,13 +34,13 @@ func newConfigCommand(reach *reach) *cobra.Command {
 
 func newConfigGetCommand(reach *reach) *cobra.Command {
 	linearizable := false
-	command := entry("get KEY", "Print a key's value, byte for byte",
-		cobra.ExactArgs(1), reach.completeKey, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
-			if linearizable {
-				return client.Config().GetLinearizable(ctx, args[0])
-			}
-			return client.Config().Get(ctx, args[0])
-		}, reach.showEntry))
+	get := func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
+		if linearizable {
+			return client.Config().GetLinearizable(ctx, args[0])
+		}
+		return client.Config().Get(ctx, args[0])
+	}
+	command := entry("get KEY", "Print a key's value, byte for byte", cobra.ExactArgs(1), reach.completeKey, asking(reach, get, reach.showEntry))
 	command.Flags().BoolVar(&linearizable, "linearizable", false,
 		"read a value at least as new as every earlier write anywhere; costs one write to the ensemble")
 	return command

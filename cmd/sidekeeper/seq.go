@@ -37,19 +37,18 @@ type take struct {
 func newSequenceNextCommand(reach *reach) *cobra.Command {
 	var wanted take
 	var command *cobra.Command
-	command = entry("next NAME", "Take the next numbers of a sequence, one on each line",
-		cobra.ExactArgs(1), reach.completeSequence, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
-			sequence := client.Sequence(args[0])
-			if wanted.relaxed {
-				if err := reach.unguarded(command, "--relaxed"); err != nil {
-					return sidekeeper.Numbers{}, err
-				}
-				sequence = sequence.Relaxed()
+	next := func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
+		sequence := client.Sequence(args[0])
+		if wanted.relaxed {
+			if err := reach.unguarded(command, "--relaxed"); err != nil {
+				return sidekeeper.Numbers{}, err
 			}
-			return sequence.NextRange(ctx, wanted.count)
-		}, func(to io.Writer, numbers sidekeeper.Numbers) error {
-			return reach.showNumbers(to, numbers, wanted.hex)
-		}))
+			sequence = sequence.Relaxed()
+		}
+		return sequence.NextRange(ctx, wanted.count)
+	}
+	command = entry("next NAME", "Take the next numbers of a sequence, one on each line", cobra.ExactArgs(1), reach.completeSequence,
+		asking(reach, next, func(to io.Writer, numbers sidekeeper.Numbers) error { return reach.showNumbers(to, numbers, wanted.hex) }))
 	wanted.count = 1
 	command.Flags().VarP(number(&wanted.count, 1, 1_000_000), "count", "n", "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")

@@ -134,23 +134,6 @@ func (b *Budget) readOnly(a *arrival, into proto.Message, more bool) error {
 	return ofTransport(err)
 }
 
-// further reads a further request of a stream, which begins at any time.
-func (s *readStream) further(into proto.Message) error {
-	if s.next.raw == nil {
-		ctx := s.Context()
-		raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
-		if !ok {
-			return errNoStream
-		}
-		s.next = arrival{of: s.budget.accountOfCall(ctx), ctx: ctx, raw: raw}
-	}
-	longest := prompt
-	if _, leased := into.(*leasev1.MultiplexRequest); leased {
-		longest = window
-	}
-	return s.budget.read(&s.next, into, fields.Most, longest)
-}
-
 // read reads one request that has no more fields, and is no longer.
 func (b *Budget) read(a *arrival, into proto.Message, most, longest int) error {
 	if err := a.raw.ReadMessageHeader(a.header[:]); err != nil {
@@ -365,4 +348,21 @@ func (s *readStream) RecvMsg(request any) error {
 		return s.budget.first(s.Context(), s.info.FullMethod, into, s.info.IsClientStream)
 	}
 	return s.further(into)
+}
+
+// further reads a further request of a stream, which begins at any time.
+func (s *readStream) further(into proto.Message) error {
+	if s.next.raw == nil {
+		ctx := s.Context()
+		raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
+		if !ok {
+			return errNoStream
+		}
+		s.next = arrival{of: s.budget.accountOfCall(ctx), ctx: ctx, raw: raw}
+	}
+	longest := prompt
+	if _, leased := into.(*leasev1.MultiplexRequest); leased {
+		longest = window
+	}
+	return s.budget.read(&s.next, into, fields.Most, longest)
 }

@@ -196,7 +196,7 @@ func (o *Outbox[M]) watchLocked(due time.Time) {
 	o.due = due
 }
 
-// look ends a rest that has taken its time, and the stream if a message has. Of what has begun since it was to be looked at it looks again later.
+// look ends a rest that has taken its time, and the stream if a message has. At what has begun since, it looks again later.
 func (o *Outbox[M]) look() {
 	o.mu.Lock()
 	most := unsentTooLong

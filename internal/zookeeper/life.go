@@ -127,8 +127,8 @@ func (l *life) saw(place string, version int32, since, now instant) {
 	}
 }
 
-// take takes an answer to what was sent then, and says which places are gone. Of data that have changed no barrier moves until the place's holder
-// has seen them.
+// take takes an answer to what was sent then, and says which places are gone. Of data that have changed no barrier moves until the place's
+// holder has seen them.
 func (l *life) take(told answer, sent instant) (gone []check) {
 	for _, c := range told.held {
 		c.seen.asked = sent
