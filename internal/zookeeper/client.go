@@ -43,6 +43,7 @@ type Client struct {
 	sharedProofs  sharedProofs
 	shown         highWater
 	demandsAuth   atomic.Bool      // whether the ensemble's newest answer was that it demands authentication
+	denied        atomic.Bool      // whether it has denied the reader the configured directories when that tried last
 	crowded       largeDirectories // whose lists are read by the reader alone
 	saslState     saslState
 	quotas        *quota.Keeper // or nil

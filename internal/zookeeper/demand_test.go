@@ -5,6 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
@@ -35,4 +39,38 @@ func TestAnEnsembleThatDemandsAuthenticationIsToldFromOneThatDoesNotAnswer(t *te
 		t.Fatal(err)
 	}
 	place.Leave(t.Context())
+}
+
+// The root is made with an access control list that lets no one, not even the sidecar, make anything in it.
+func TestAnEnsembleThatDeniesTheDirectoriesIsToldFromOneThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	e := embedded.New(embedded.Options{Tick: tick})
+	defer e.Close()
+	server, err := embedded.Serve(e, embedded.ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	core, logged := observer.New(zap.WarnLevel)
+	c, err := New(Config{
+		Servers: []string{server.Address()}, SessionTimeout: 10 * tick, TickTime: tick, SyncLimit: 5, Heartbeat: tick,
+		Directories: []string{"/sidekeeper", "/sidekeeper/locks"}, ACL: "world:anyone:r", Log: zap.New(core),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, read := c.Get(t.Context(), "/sidekeeper")
+	_, wrote := c.Commit(t.Context(), recipes.Create("/sidekeeper/key", nil))
+	for doing, err := range map[string]error{"read": read, "write": wrote} {
+		if !errors.Is(err, recipes.ErrDenied) {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	if reached, _ := c.Reachable(); reached {
+		t.Error("the sidecar is ready")
+	}
+	if told := logged.FilterMessageSnippet("denies the sidecar its directories").Len(); told != 1 {
+		t.Errorf("the log says so %d times", told)
+	}
 }

@@ -53,10 +53,12 @@ func (r *reader) run(ctx context.Context) {
 		}
 		if err != nil {
 			failures++
+			r.client.heardDenial(errors.Is(err, recipes.ErrDenied))
 			r.client.config.Log.Debug("ensemble not reached", zap.Error(err))
 			pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
 			continue
 		}
+		r.client.heardDenial(false)
 		began := time.Now()
 		last = r.present(ctx, session)
 		if failures++; time.Since(began) > session.interval {

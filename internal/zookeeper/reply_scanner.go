@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"go.uber.org/zap"
+
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -124,14 +126,24 @@ func (c *Client) heardDemand(demanded bool) {
 	}
 }
 
+// heardDenial takes in whether the ensemble has denied the reader the configured directories.
+func (c *Client) heardDenial(denied bool) {
+	if c.denied.Swap(denied) != denied && denied {
+		c.config.Log.Warn("the ensemble's access control denies the sidecar its directories", zap.Strings("directories", c.config.Directories))
+	}
+}
+
 // demanded is ErrAuthDemanded instead of an error that says that the ensemble does not answer, if it demands authentication before it does,
-// or says why the sidecar could not authenticate.
+// or says why the sidecar could not authenticate. It is ErrDenied if the ensemble denies what the reader begins with.
 func (c *Client) demanded(err error) error {
 	if why := c.whyUnauthenticated(); why != nil && errors.Is(err, recipes.ErrUnreachable) {
 		return why
 	}
 	if errors.Is(err, recipes.ErrUnreachable) && c.demandsAuth.Load() {
 		return recipes.ErrAuthDemanded
+	}
+	if errors.Is(err, recipes.ErrUnreachable) && c.denied.Load() {
+		return recipes.ErrDenied
 	}
 	return err
 }
