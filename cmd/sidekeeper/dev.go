@@ -84,7 +84,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.Var(listOf(&s.options.Listen, "127.0.0.1:7181"), "listen", "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
 	f.BoolVar(&s.options.AnyAddress, "listen-anywhere", false, "allow --listen addresses that other machines reach, as in a container. Each of their callers is an operator, even without TLS")
 	f.StringVar(&s.options.HTTPListen, "http-listen", "", "listen address of the API over HTTP with JSON, as a loopback `host:port`. It has no held streams. Empty disables it")
-	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`. Callers take ca.pem, client.pem and client-key.pem from it")
+	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`. Callers take ca.pem, client.pem and client-key.pem from it; expired.pem and expired-key.pem are a pair that has expired")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.options.SessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value: 2.2s to 20s")
 	f.DurationVar(&s.options.ClockTolerance, "clock-tolerance", usualTolerance, clockToleranceHelp)

@@ -40,9 +40,11 @@ func NewAuthority(name string, from, until time.Time) (*Authority, error) {
 	return a, err
 }
 
-// Issue makes a key, and the template's certificate for it, for these uses of TLS.
+// Issue makes a key, and the template's certificate for it, for these uses of TLS. It is valid as the template has it, else as its authority.
 func (a *Authority) Issue(template x509.Certificate, uses ...x509.ExtKeyUsage) (Pair, error) {
-	template.NotBefore, template.NotAfter = a.parsed.NotBefore, a.parsed.NotAfter
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = a.parsed.NotBefore, a.parsed.NotAfter
+	}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, uses
 	key, der, err := a.sign(&template)
 	if err != nil {
