@@ -110,6 +110,9 @@ func (r *reach) distrust(failure *tls.CertificateVerificationError, config *tls.
 		return fmt.Sprintf("its certificate is not for %s: call it by a name that is in its certificate", otherName.Host)
 	}
 	if invalid, is := errors.AsType[x509.CertificateInvalidError](failure); is && invalid.Reason == x509.Expired {
+		if time.Now().After(shown.NotAfter) {
+			return fmt.Sprintf("its certificate expired on %s: renew the --tls-cert of the sidecar", instant(shown.NotAfter))
+		}
 		return fmt.Sprintf("its certificate is valid from %s to %s: renew the --tls-cert of the sidecar",
 			instant(shown.NotBefore), instant(shown.NotAfter))
 	}

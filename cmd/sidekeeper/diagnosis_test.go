@@ -89,7 +89,7 @@ func TestACommandSaysWhatIsWrongWithASidecarsCertificate(t *testing.T) {
 	ours.issue("client")
 	ours.issueExpired("old")
 	for name, says := range map[string]string{
-		"old":    "its certificate is valid from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z: renew the --tls-cert of the sidecar",
+		"old":    "its certificate expired on 2020-01-02T00:00:00Z: renew the --tls-cert of the sidecar",
 		"client": "its certificate is not for localhost: call it by a name that is in its certificate",
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
