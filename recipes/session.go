@@ -20,7 +20,8 @@ var (
 	// ErrBadVersion means that the node's data has another version.
 	ErrBadVersion = errors.New("node has another version")
 	// ErrDenied means that the ensemble's access control refused.
-	ErrDenied = errors.New("denied by the ensemble's access control")
+	ErrDenied = errors.New("denied by the ensemble's access control: " +
+		"have an operator compare the sidecar's credentials with the nodes' access control lists, which sidekeeper doctor names")
 	// ErrAuthDemanded means that the ensemble answers nothing to a client that has not authenticated as it demands; nothing was done.
 	ErrAuthDemanded = errors.New("the ensemble demands authentication: set --zookeeper-auth-file for its scheme digest, " +
 		"--zookeeper-sasl for sasl, or --zookeeper-tls-cert and --zookeeper-tls-key for x509")

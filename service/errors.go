@@ -206,6 +206,8 @@ func QuotaExceeded(limit string, most int, identity string, retry time.Duration)
 		made.retry = (retry + time.Millisecond - 1).Truncate(time.Millisecond)
 		made.facts["retry_after_ms"] = fmt.Sprint(made.retry.Milliseconds())
 		made.text += ", again in " + made.retry.String()
+	} else {
+		made.text += ": give up what is not needed, or have the limit raised in the policy"
 	}
 	return made
 }
@@ -229,7 +231,7 @@ func PolicyDenied(identity, action string) error {
 	return &detailedError{
 		kind:  errPolicyDenied,
 		facts: map[string]string{"caller": identity, "action": action},
-		text:  "no rule allows " + identity + " " + action + " for what it names",
+		text:  "no rule allows " + identity + " " + action + " for what it names: have an operator add one",
 	}
 }
 
