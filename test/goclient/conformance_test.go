@@ -49,7 +49,7 @@ type step struct {
 	Code, Field, Reason              string
 	Certificate, Authority           string
 	Address                          *string
-	Says                             string
+	Says, Flags, Policy              string
 	Later, All                       bool
 	Within, After, For               float64
 	Wait, Grace, TTL                 *float64
@@ -163,6 +163,7 @@ type stage struct {
 	flags   []string // of the sidecar, after those of every one
 	folder  string
 	address string
+	served  string // where the sidecar listens that was served last
 	nursery *process.Nursery
 	sidecar *process.Process
 	dev     devv1.DevServiceClient
@@ -281,22 +282,23 @@ var overTCP = regexp.MustCompile(`callers: .* (127\.0\.0\.1:\d+)`)
 // connect makes a client over TCP.
 func (s *stage) connect(of step) {
 	s.t.Helper()
-	if of.Address != nil {
+	if of.Authority == "" {
 		s.connectPlainly(of)
 		return
 	}
-	s.startAt("unix://"+s.folder+"/f.sock", s.folder+"/foreign").Kill()
+	if of.Authority == "foreign" || of.Certificate == "foreign" {
+		s.startAt("unix://"+s.folder+"/f.sock", s.folder+"/foreign").Kill()
+	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	authority, err := os.ReadFile(s.folder + "/" + of.Authority + "/ca.pem")
 	must(s.t, err)
 	config.RootCAs.AppendCertsFromPEM(authority)
 	if of.Certificate != "" {
-		folder := s.folder + "/" + of.Certificate
-		pair, err := tls.LoadX509KeyPair(folder+"/client.pem", folder+"/client-key.pem")
+		pair, err := tls.LoadX509KeyPair(s.pair(of))
 		must(s.t, err)
 		config.Certificates = []tls.Certificate{pair}
 	}
-	client, err := sidekeeper.Dial(s.tells(overTCP), sidekeeper.WithTLS(config))
+	client, err := sidekeeper.Dial(s.at(of), sidekeeper.WithTLS(config))
 	must(s.t, err)
 	s.clients[of.Client] = client
 }
@@ -554,6 +556,7 @@ var doing = map[string]func(*stage, step){
 		s.ended(of, s.client(of).TransferLeadership(s.t.Context(), of.Election, of.To, options))
 	},
 	"connect": (*stage).connect,
+	"serve":   (*stage).serve,
 	"command": (*stage).command,
 	"cancel": func(s *stage, of step) {
 		s.pending[of.Of].cancel()

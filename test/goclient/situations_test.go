@@ -85,15 +85,50 @@ var ensemblesAddress = regexp.MustCompile(`ensemble: +(127\.0\.0\.1:\d+)`)
 
 // at is the address that a step names.
 func (s *stage) at(of step) string {
+	if of.Address == nil {
+		return s.tells(overTCP)
+	}
 	switch *of.Address {
 	case "the secure one":
 		return s.tells(overTCP)
+	case "the served one":
+		return s.served
 	case "the ensemble's":
 		return s.tells(ensemblesAddress)
 	default:
 		return *of.Address
 	}
 }
+
+// serve starts a sidecar as in production, in the folder of the stage's certificates and at its ensemble.
+func (s *stage) serve(of step) {
+	s.t.Helper()
+	flags := strings.Fields(of.Flags)
+	if of.Policy != "" {
+		must(s.t, os.WriteFile(s.folder+"/own/policy.yaml", []byte(of.Policy), 0o600))
+		flags = append(flags, "--policy", "policy.yaml")
+	}
+	command := exec.Command(s.program, append([]string{
+		"serve", "--zookeeper", s.tells(ensemblesAddress), "--tick-time", "1s", "--listen", "127.0.0.1:0", "--operator-listen", "",
+		"--audit-log", "off", "--log-level", "error",
+	}, flags...)...)
+	said, err := os.Create(s.folder + "/served.said")
+	must(s.t, err)
+	command.Dir, command.Stdout, command.Stderr = s.folder+"/own", said, os.Stderr
+	served, err := s.nursery.Start(command, said)
+	must(s.t, err)
+	s.t.Cleanup(served.Kill)
+	s.until(of, func() bool {
+		text, err := os.ReadFile(said.Name())
+		listening := listens.FindStringSubmatch(string(text))
+		if err == nil && listening != nil {
+			s.served = listening[1]
+		}
+		return listening != nil
+	})
+}
+
+var listens = regexp.MustCompile(`listening on (127\.0\.0\.1:\d+)\n`)
 
 // connectPlainly makes a client without TLS.
 func (s *stage) connectPlainly(of step) {
@@ -145,10 +180,19 @@ func (s *stage) files(of step) (flags []string) {
 		flags = append(flags, "--tls-ca", filepath.Join(s.folder, of.Authority, "ca.pem"))
 	}
 	if of.Certificate != "" {
-		folder := filepath.Join(s.folder, of.Certificate)
-		flags = append(flags, "--tls-cert", filepath.Join(folder, "client.pem"), "--tls-key", filepath.Join(folder, "client-key.pem"))
+		certificate, key := s.pair(of)
+		flags = append(flags, "--tls-cert", certificate, "--tls-key", key)
 	}
 	return flags
+}
+
+// pair is where a step's certificate lies, and its key.
+func (s *stage) pair(of step) (certificate, key string) {
+	folder, name := filepath.Join(s.folder, of.Certificate), "client"
+	if of.Certificate == "expired" {
+		folder, name = filepath.Join(s.folder, "own"), "expired"
+	}
+	return filepath.Join(folder, name+".pem"), filepath.Join(folder, name+"-key.pem")
 }
 
 // hasEnded sees that a command has ended as the table has it.

@@ -52,6 +52,9 @@ class Sidecar:
         """Over TCP, with the certificates."""
         self.ensemble_address = ""
         """Where programs of ZooKeeper connect, and no gRPC is spoken."""
+        self.served_address = ""
+        """Where the sidecar listens that was served last at this ensemble."""
+        self.served: list[subprocess.Popen[str]] = []
         self.process: subprocess.Popen[str] | None = None
         directory.mkdir(exist_ok=True)
         self.start()
@@ -71,6 +74,20 @@ class Sidecar:
                 return
         raise RuntimeError("the sidecar does not start")
 
+    def serve(self, flags: str, policy: str) -> None:
+        """Starts a sidecar as in production, in the folder of the certificates and at the same ensemble."""
+        command = [self.program, "serve", "--zookeeper", self.ensemble_address, "--tick-time", "1s", "--listen", "127.0.0.1:0"]
+        command += ["--operator-listen", "", "--audit-log", "off", "--log-level", "error", *flags.split()]
+        if policy:
+            (self.certificates / "policy.yaml").write_text(policy)
+            command += ["--policy", "policy.yaml"]
+        served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.certificates)
+        self.served.append(served)
+        assert served.stdout is not None
+        listening = re.search(r"listening on (127\.0\.0\.1:\d+)", served.stdout.readline())
+        assert listening, "the sidecar does not start"
+        self.served_address = listening[1]
+
     def send(self, number: signal.Signals) -> None:
         """Sends a signal. A sidecar that is frozen stands still when this returns, or has ended."""
         assert self.process is not None
@@ -80,6 +97,10 @@ class Sidecar:
             time.sleep(0.001)
 
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
+        while self.served:
+            served = self.served.pop()
+            served.kill()
+            served.communicate(timeout=PATIENT)
         if self.process is not None:
             self.send(number)
             self.send(signal.SIGCONT)  # afterwards, so that one that is frozen answers nothing before it is killed

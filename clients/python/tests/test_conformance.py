@@ -260,7 +260,7 @@ class Stage:
             await self.attempt(step, work)
 
     async def do_connect(self, step: Step) -> None:
-        if "address" in step:
+        if "authority" not in step:
             self.connect_plainly(step)
             return
         foreign = Sidecar(self.sidecar.program, self.sidecar.directory / "foreign")
@@ -268,16 +268,28 @@ class Stage:
         folders = {"own": self.sidecar.certificates, "foreign": foreign.certificates}
         credentials = {"root_certificates": (folders[step["authority"]] / "ca.pem").read_bytes()}
         if "certificate" in step:
-            folder = folders[step["certificate"]]
-            credentials["certificate_chain"] = (folder / "client.pem").read_bytes()
-            credentials["private_key"] = (folder / "client-key.pem").read_bytes()
+            expired = step["certificate"] == "expired"
+            folder, name = folders["own" if expired else step["certificate"]], "expired" if expired else "client"
+            credentials["certificate_chain"] = (folder / f"{name}.pem").read_bytes()
+            credentials["private_key"] = (folder / f"{name}-key.pem").read_bytes()
         secure = grpc.ssl_channel_credentials(**credentials)
-        self.clients[step["client"]] = aio.Client(self.sidecar.secure_address, credentials=secure)
+        self.clients[step["client"]] = aio.Client(self.address(step), credentials=secure)
+
+    def address(self, step: Step) -> str:
+        named = step.get("address", "the secure one")
+        special = {
+            "the secure one": self.sidecar.secure_address,
+            "the ensemble's": self.sidecar.ensemble_address,
+            "the served one": self.sidecar.served_address,
+        }
+        return str(special.get(named, named))
+
+    async def do_serve(self, step: Step) -> None:
+        await asyncio.to_thread(self.sidecar.serve, step.get("flags", ""), step.get("policy", ""))
 
     def connect_plainly(self, step: Step) -> None:
         self.sight.delenv("SIDEKEEPER_ADDRESS", raising=False)
-        special = {"the secure one": self.sidecar.secure_address, "the ensemble's": self.sidecar.ensemble_address}
-        address = special.get(step["address"], step["address"])
+        address = self.address(step)
         if "says" not in step:
             self.clients[step["client"]] = aio.Client(address)
             return

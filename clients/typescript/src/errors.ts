@@ -458,7 +458,9 @@ export function closed(): SidekeeperError {
   return new SidekeeperError(status.CANCELLED, { message: "the client is closed" });
 }
 
-const LOOK = "see that it runs, that SIDEKEEPER_ADDRESS is its address, and that both use TLS or neither does";
+const LOOK =
+  "see that it runs, that SIDEKEEPER_ADDRESS is its address, " +
+  "and that both use TLS, with certificates that are trusted and have not expired, or neither does";
 
 /** The error that gRPC's stands for. */
 export function fromStatus(error: ServiceError): SidekeeperError {

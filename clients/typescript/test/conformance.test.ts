@@ -55,6 +55,8 @@ interface Step {
   readonly authority?: string;
   readonly address?: string;
   readonly says?: string;
+  readonly flags?: string;
+  readonly policy?: string;
   readonly reason?: string;
   readonly later?: boolean;
   readonly all?: boolean;
@@ -198,30 +200,37 @@ class Stage {
 
   /** Makes a client over TCP. */
   private async connect(step: Step): Promise<void> {
-    if (step.address !== undefined) {
-      this.connectPlainly(step, step.address);
+    if (step.authority === undefined) {
+      this.connectPlainly(step);
       return;
     }
     const foreign = await Sidecar.start();
     try {
       const of = (whose?: string): Sidecar => (whose === "foreign" ? foreign : this.sidecar);
+      const name = step.certificate === "expired" ? "expired" : "client";
       const [key, chain] =
-        step.certificate === undefined ? [] : [of(step.certificate).pem("client-key"), of(step.certificate).pem("client")];
+        step.certificate === undefined ? [] : [of(step.certificate).pem(`${name}-key`), of(step.certificate).pem(name)];
       const secure = credentials.createSsl(of(step.authority).pem("ca"), key, chain);
-      this.clients.set(step.client ?? "one", new Client({ address: this.sidecar.secureAddress, credentials: secure }));
+      this.clients.set(step.client ?? "one", new Client({ address: this.at(step), credentials: secure }));
     } finally {
       await foreign.end();
     }
   }
 
-  private connectPlainly(step: Step, address: string): void {
-    delete process.env["SIDEKEEPER_ADDRESS"];
+  /** The address that a step names. */
+  private at({ address = "the secure one" }: Step): string {
     const special = new Map([
       ["the secure one", this.sidecar.secureAddress],
       ["the ensemble's", this.sidecar.ensembleAddress],
+      ["the served one", this.sidecar.servedAddress],
     ]);
+    return special.get(address) ?? address;
+  }
+
+  private connectPlainly(step: Step): void {
+    delete process.env["SIDEKEEPER_ADDRESS"];
     try {
-      this.clients.set(step.client ?? "one", new Client({ address: special.get(address) ?? address }));
+      this.clients.set(step.client ?? "one", new Client({ address: this.at(step) }));
     } catch (error) {
       assert.ok(error instanceof RangeError && step.says !== undefined, String(error));
       this.checkText(step, error.message);
@@ -558,6 +567,7 @@ class Stage {
     },
     close: (step) => this.client(step).close(),
     connect: (step) => this.connect(step),
+    serve: ({ flags = "", policy = "" }) => this.sidecar.serve(flags, policy),
     expire: async (step) => this.sidecar.expire(step.all === true ? undefined : step.lock),
     suspend: async (step) => this.sidecar.suspend(Number(step.for)),
     freeze: () => this.sidecar.send("SIGSTOP"),

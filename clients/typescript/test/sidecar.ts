@@ -1,7 +1,7 @@
 /** A sidecar for tests: `sidekeeper dev`, the real program with an ensemble in memory. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { TestContext } from "node:test";
@@ -79,6 +79,17 @@ export class Schedules {
   }
 }
 
+/** Returns when a process has ended. */
+async function killed(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
+  await new Promise((resolve) => {
+    child.once("exit", resolve);
+    child.kill("SIGKILL");
+  });
+}
+
 /** A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it. */
 export class Sidecar {
   readonly address: string;
@@ -86,6 +97,9 @@ export class Sidecar {
   secureAddress = "";
   /** Where programs of ZooKeeper connect, and no gRPC is spoken. */
   ensembleAddress = "";
+  /** Where the sidecar listens that was served last at this ensemble. */
+  servedAddress = "";
+  private readonly served: ChildProcess[] = [];
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
@@ -127,8 +141,25 @@ export class Sidecar {
     this.ensembleAddress = /ensemble: +(127\.0\.0\.1:\d+)/.exec(said)?.[1] ?? "";
   }
 
+  /** Starts a sidecar as in production, in the folder of the certificates and at the same ensemble. */
+  async serve(given: string, policy: string): Promise<void> {
+    const usual = ["--zookeeper", this.ensembleAddress, "--tick-time", "1s", "--listen", "127.0.0.1:0"];
+    const flags = [...usual, "--operator-listen", "", "--audit-log", "off", "--log-level", "error"];
+    flags.push(...given.split(" ").filter((flag) => flag !== ""));
+    if (policy !== "") {
+      writeFileSync(path.join(this.folder, "policy.yaml"), policy);
+      flags.push("--policy", "policy.yaml");
+    }
+    const child = spawn(program(), ["serve", ...flags], { cwd: this.folder, stdio: ["ignore", "pipe", "inherit"] });
+    this.served.push(child);
+    let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+    await until("the sidecar serves", PATIENT, () => said.includes("\n"));
+    this.servedAddress = /listening on (127\.0\.0\.1:\d+)/.exec(said)?.[1] ?? "";
+  }
+
   /** A certificate or key that it has made. */
-  pem(name: "ca" | "client" | "client-key"): Buffer {
+  pem(name: "ca" | "client" | "client-key" | "expired" | "expired-key"): Buffer {
     return readFileSync(path.join(this.folder, `${name}.pem`));
   }
 
@@ -144,13 +175,7 @@ export class Sidecar {
   async kill(): Promise<void> {
     const { child } = this;
     this.child = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
-      return;
-    }
-    await new Promise((resolve) => {
-      child.once("exit", resolve);
-      child.kill("SIGKILL");
-    });
+    await Promise.all([child, ...this.served.splice(0)].map(killed));
   }
 
   async end(): Promise<void> {

@@ -499,7 +499,10 @@ def named(reason: str, message: str, code: grpc.StatusCode = grpc.StatusCode.ABO
     return BY_REASON.get(reason, SidekeeperError)(code, message)
 
 
-_LOOK = "see that it runs, that SIDEKEEPER_ADDRESS is its address, and that both use TLS or neither does"
+_LOOK = (
+    "see that it runs, that SIDEKEEPER_ADDRESS is its address, "
+    "and that both use TLS, with certificates that are trusted and have not expired, or neither does"
+)
 
 
 def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[Any] | None) -> SidekeeperError:

@@ -30,6 +30,7 @@ final class Deeds {
       case "acquire" -> acquire(step);
       case "acquire all" -> acquireAll(step);
       case "connect" -> stage.connect(step);
+      case "serve" -> stage.sidecar.serve(step.text("flags", ""), step.text("policy", ""));
       case "cancel" -> {
         Stage.Pending pending = stage.thing(step, Stage.Pending.class);
         assertTrue(pending.task.cancel(true));

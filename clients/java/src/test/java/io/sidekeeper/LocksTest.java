@@ -352,7 +352,7 @@ class LocksTest {
 
   @Test
   void tcpAndPlainPathsReachTheSameSidecar() throws Exception {
-    try (Client overTcp = sidecar.clientOverTcp(sidecar.certificates, sidecar.certificates);
+    try (Client overTcp = sidecar.clientOverTcp();
         Client overPath = new Client(sidecar.address.substring("unix://".length()));
         Lock lock = overTcp.acquire("orders")) {
       assertTrue(lock.isValid());

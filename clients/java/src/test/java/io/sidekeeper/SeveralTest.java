@@ -162,7 +162,7 @@ class SeveralTest {
 
   @Test
   void overTcpSeveralLocksAreOneCall() throws Exception {
-    try (Client distant = sidecar.clientOverTcp(sidecar.certificates, sidecar.certificates)) {
+    try (Client distant = sidecar.clientOverTcp()) {
       Locks held = distant.acquireAll(ACCOUNTS, PLAIN);
       assertTrue(held.isValid());
       sidecar.breakFirst("accounts/7", PATIENTLY);

@@ -14,6 +14,7 @@ import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
 import io.sidekeeper.once.v1.OnceServiceGrpc;
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -36,6 +37,7 @@ final class Sidecar implements AutoCloseable {
   static final int PATIENT = 30;
 
   private static final Pattern CALLERS = Pattern.compile("callers: .* (127\\.0\\.0\\.1:\\d+)");
+  private static final Pattern LISTENING = Pattern.compile("listening on (127\\.0\\.0\\.1:\\d+)");
   private static final Pattern ENSEMBLE = Pattern.compile("ensemble: +(127\\.0\\.0\\.1:\\d+)");
 
   static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
@@ -55,6 +57,10 @@ final class Sidecar implements AutoCloseable {
   /** Where programs of ZooKeeper connect, and no gRPC is spoken. */
   String ensembleAddress = "";
 
+  /** Where the sidecar listens that was served last at this ensemble. */
+  String servedAddress = "";
+
+  private final List<Process> served = new ArrayList<>();
   private final Path directory;
   private final List<String> command = new ArrayList<>();
   private Process process;
@@ -82,16 +88,21 @@ final class Sidecar implements AutoCloseable {
     start();
   }
 
-  /** A client that trusts one folder's authority, and shows another's certificate, or none. */
-  Client clientOverTcp(Path authority, @Nullable Path certificate) throws IOException {
+  /** A client over TCP, with this sidecar's certificates. */
+  Client clientOverTcp() throws IOException {
+    return clientOverTcp(secureAddress, certificates, certificates.resolve("client.pem"));
+  }
+
+  /** A client that trusts one folder's authority, and shows a certificate, or none. */
+  static Client clientOverTcp(String address, Path authority, @Nullable Path certificate)
+      throws IOException {
     TlsChannelCredentials.Builder credentials =
         TlsChannelCredentials.newBuilder().trustManager(authority.resolve("ca.pem").toFile());
     if (certificate != null) {
-      credentials.keyManager(
-          certificate.resolve("client.pem").toFile(),
-          certificate.resolve("client-key.pem").toFile());
+      String key = certificate.toString().replace(".pem", "-key.pem");
+      credentials.keyManager(certificate.toFile(), new File(key));
     }
-    return Client.builder().address(secureAddress).credentials(credentials.build()).build();
+    return Client.builder().address(address).credentials(credentials.build()).build();
   }
 
   /**
@@ -112,6 +123,29 @@ final class Sidecar implements AutoCloseable {
     } catch (IOException failed) {
       throw new IllegalStateException(failed);
     }
+  }
+
+  /** Starts a sidecar as in production, in the certificates' folder and at the same ensemble. */
+  void serve(String given, String policy) throws IOException {
+    List<String> flags = new ArrayList<>(List.of(program(), "serve"));
+    flags.addAll(List.of("--zookeeper", ensembleAddress, "--tick-time", "1s"));
+    flags.addAll(List.of("--listen", "127.0.0.1:0", "--operator-listen", ""));
+    flags.addAll(List.of("--audit-log", "off", "--log-level", "error"));
+    if (!given.isEmpty()) {
+      flags.addAll(List.of(given.split(" ")));
+    }
+    if (!policy.isEmpty()) {
+      Files.writeString(certificates.resolve("policy.yaml"), policy);
+      flags.addAll(List.of("--policy", "policy.yaml"));
+    }
+    ProcessBuilder builder = new ProcessBuilder(flags).directory(certificates.toFile());
+    Process started = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    served.add(started);
+    Matcher listening = LISTENING.matcher(String.valueOf(started.inputReader().readLine()));
+    if (!listening.find()) {
+      throw new IllegalStateException("the sidecar does not start");
+    }
+    servedAddress = listening.group(1);
   }
 
   private void awaitWelcome(BufferedReader said) throws IOException {
@@ -176,6 +210,7 @@ final class Sidecar implements AutoCloseable {
   /** Kills it, and returns when it is gone. */
   void kill() {
     process.destroyForcibly();
+    served.forEach(Process::destroyForcibly);
     try {
       if (!process.waitFor(PATIENT, TimeUnit.SECONDS)) {
         throw new IllegalStateException("the sidecar does not end");

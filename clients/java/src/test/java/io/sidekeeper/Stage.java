@@ -130,26 +130,39 @@ class Stage implements AutoCloseable {
 
   /** Makes a client over TCP. */
   void connect(Step step) throws IOException {
-    if (step.has("address")) {
+    if (!step.has("authority")) {
       connectPlainly(step);
       return;
     }
     try (Sidecar foreign = new Sidecar()) {
       Map<String, Path> folders =
           Map.of("own", sidecar.certificates, "foreign", foreign.certificates);
-      @Nullable Path own = step.has("certificate") ? folders.get(step.text("certificate")) : null;
+      @Nullable Path certificate = null;
+      if (step.has("certificate")) {
+        String whose = step.text("certificate");
+        certificate =
+            whose.equals("expired")
+                ? sidecar.certificates.resolve("expired.pem")
+                : folders.get(whose).resolve("client.pem");
+      }
+      Path authority = folders.get(step.text("authority"));
       clients.put(
-          step.text("client"), sidecar.clientOverTcp(folders.get(step.text("authority")), own));
+          step.text("client"), Sidecar.clientOverTcp(addressOf(step), authority, certificate));
     }
   }
 
+  private String addressOf(Step step) {
+    String named = step.text("address", "the secure one");
+    return switch (named) {
+      case "the secure one" -> sidecar.secureAddress;
+      case "the ensemble's" -> sidecar.ensembleAddress;
+      case "the served one" -> sidecar.servedAddress;
+      default -> named;
+    };
+  }
+
   private void connectPlainly(Step step) {
-    String address =
-        switch (step.text("address")) {
-          case "the secure one" -> sidecar.secureAddress;
-          case "the ensemble's" -> sidecar.ensembleAddress;
-          default -> step.text("address");
-        };
+    String address = addressOf(step);
     try {
       ClientBuilder plain = Client.builder();
       clients.put(
