@@ -160,7 +160,8 @@ func TestADenialTellsTheCallerAsWhomItWasSeenAndNothingOfTheName(t *testing.T) {
 		messages = append(messages, status.Convert(err).Message())
 	}
 	same(t, "messages", slices.Compact(messages),
-		"[POLICY_DENIED: denied by the policy: no rule allows socket:app sidekeeper.config.v1.ConfigService/Get for what it names: have an operator add one]")
+		"[POLICY_DENIED: denied by the policy: no rule allows socket:app sidekeeper.config.v1.ConfigService/Get for what it names: "+
+			"have an operator add one]")
 }
 
 func TestWhoGuardsWithATicketMustBeAllowedToReadItsLock(t *testing.T) {
