@@ -48,7 +48,9 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 		return sequence.NextRange(ctx, wanted.count)
 	}
 	command = entry("next NAME", "Take the next numbers of a sequence, one on each line", cobra.ExactArgs(1), reach.completeSequence,
-		asking(reach, next, func(to io.Writer, numbers sidekeeper.Numbers) error { return reach.showNumbers(to, numbers, wanted.hex) }))
+		asking(reach, next, func(to io.Writer, numbers sidekeeper.Numbers) error {
+			return reach.showNumbers(to, numbers, wanted.hex)
+		}))
 	wanted.count = 1
 	command.Flags().VarP(number(&wanted.count, 1, 1_000_000), "count", "n", "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
