@@ -132,7 +132,7 @@ func (e *Error) Error() string {
 }
 
 const look = "see that it runs, that " + AddressVariable + " is its address, " +
-	"and that both use TLS, with certificates that are trusted and have not expired, or neither does"
+	"and that both use TLS, with trusted certificates that have not expired, or neither does"
 
 // Is tells errors.Is whether target is the sentinel of this error's reason or, where gRPC itself ended the call, the
 // context's error behind it.

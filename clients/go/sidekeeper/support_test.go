@@ -118,6 +118,6 @@ func want(t *testing.T, err error, text string, sentinels ...error) {
 // away is what is told where gRPC says that it has not reached the sidecar.
 func away(cause string) string {
 	const look = "see that it runs, that SIDEKEEPER_ADDRESS is its address, " +
-		"and that both use TLS, with certificates that are trusted and have not expired, or neither does"
+		"and that both use TLS, with trusted certificates that have not expired, or neither does"
 	return "Unavailable: the sidecar is not reachable (" + cause + "): " + look
 }

@@ -460,7 +460,7 @@ export function closed(): SidekeeperError {
 
 const LOOK =
   "see that it runs, that SIDEKEEPER_ADDRESS is its address, " +
-  "and that both use TLS, with certificates that are trusted and have not expired, or neither does";
+  "and that both use TLS, with trusted certificates that have not expired, or neither does";
 
 /** The error that gRPC's stands for. */
 export function fromStatus(error: ServiceError): SidekeeperError {

@@ -501,7 +501,7 @@ def named(reason: str, message: str, code: grpc.StatusCode = grpc.StatusCode.ABO
 
 _LOOK = (
     "see that it runs, that SIDEKEEPER_ADDRESS is its address, "
-    "and that both use TLS, with certificates that are trusted and have not expired, or neither does"
+    "and that both use TLS, with trusted certificates that have not expired, or neither does"
 )
 
 

@@ -128,8 +128,8 @@ final class Calls {
             + why
             + "): see that it runs, that "
             + Transport.ADDRESS_VARIABLE
-            + " is its address, and that both use TLS, with certificates that are trusted and have"
-            + " not expired, or neither does");
+            + " is its address, and that both use TLS, with trusted certificates that have not"
+            + " expired, or neither does");
   }
 
   /** Makes a call with one answer, once. */
