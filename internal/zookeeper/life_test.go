@@ -42,6 +42,7 @@ type walk struct {
 	now    instant
 	looks  instant // when the guard does
 	rests  instant // until when nothing is made
+	first  instant // when the first was begun of what stands
 	over   bool
 
 	pending  []pending // requests, in the order in which they were sent
@@ -102,10 +103,10 @@ func (w *walk) step() {
 	case chance < 34:
 		w.heartbeat()
 	case chance < 36:
-		if w.now < w.rests {
-			w.letGo()
-		} else {
+		if w.now >= w.rests {
 			w.begin()
+		} else if w.letGo(); w.now.since(w.wanted) >= w.negotiated {
+			w.fallAsleep()
 		}
 	case chance < 60:
 		w.carryOut()
@@ -122,7 +123,7 @@ func (w *walk) step() {
 	case chance < 99:
 		w.letGo()
 	case w.now >= w.rests.add(20*time.Second):
-		w.rests = w.now.add(time.Duration(w.random.Int64N(int64(25 * time.Second))))
+		w.rests = w.now.add(time.Duration(w.random.Int64N(int64(60 * time.Second))))
 	}
 	w.judge()
 }
@@ -142,7 +143,9 @@ func (w *walk) pass(pause time.Duration) {
 
 // begin has a place made.
 func (w *walk) begin() {
-	w.made++
+	if w.made++; w.bytes == 0 {
+		w.first = w.now
+	}
 	name := fmt.Sprint("/", w.made)
 	w.follow(w.stands(len(name), w.now))
 	w.pending = append(w.pending, pending{sent: w.now, makes: name})
@@ -150,8 +153,8 @@ func (w *walk) begin() {
 
 func (w *walk) heartbeat() {
 	asks := pending{sent: w.now, plain: w.asleep && w.random.IntN(2) == 0}
-	for place, seen := range w.placeBarriers {
-		if !asks.plain && !seen.changed {
+	for _, place := range w.standing {
+		if seen := w.placeBarriers[place]; !asks.plain && seen != nil && !seen.changed {
 			asks.checks = append(asks.checks, check{place: place, version: seen.version, seen: seen})
 		}
 	}
@@ -212,53 +215,85 @@ func (w *walk) tell() {
 	}
 }
 
-// ask writes into the data of a place: that it has to go, or something harmless.
+// ask writes into the data of a place: that it has to go, or something harmless. The place may have been made, and its maker not know so yet.
 func (w *walk) ask() {
-	if len(w.standing) == 0 {
+	there := slices.Clone(w.standing)
+	for _, of := range w.pending {
+		if of.makes != "" && of.carried {
+			there = append(there, of.makes)
+		}
+	}
+	if len(there) == 0 {
 		return
 	}
-	place := w.standing[w.random.IntN(len(w.standing))]
+	place := there[w.random.IntN(len(there))]
 	w.versions[place]++
 	if _, before := w.asked[place]; !before && w.random.IntN(3) == 0 {
 		w.asked[place] = w.now
 	}
 }
 
-// see has the place's owner see what was written, if that is harmless: otherwise the hold ends.
+// see has the holders of places see what was written: what is harmless, or that they are to let go, which they do sooner or later.
 func (w *walk) see() {
-	for _, place := range w.standing {
+	for _, place := range slices.Clone(w.standing) {
 		if _, asked := w.asked[place]; !asked {
 			w.life.saw(place, w.versions[place], 0, w.now)
+		} else if w.random.IntN(2) == 0 {
+			w.leave(place)
 		}
 	}
 	w.follow(0)
 }
 
 func (w *walk) fallAsleep() {
-	if len(w.standing)+len(w.pending) == 0 && w.mayFallAsleep(w.now) {
+	switch {
+	case !w.mayFallAsleep(w.now):
+	case len(w.standing)+w.underWay() > 0:
+		w.fault = "the session may fall asleep, and something stands on it"
+	default:
 		w.asleep = true
 	}
 }
 
-// letGo has everything go that stands. Who was told of it does not count on it any more.
-func (w *walk) letGo() {
-	for _, place := range w.standing {
-		w.life.uncover(place, w.now)
-		if w.placeBarriers[place] == nil {
-			w.bytes -= len(place)
-			delete(w.asked, place)
+// underWay is how many places are being made.
+func (w *walk) underWay() (sum int) {
+	for _, of := range w.pending {
+		if of.makes != "" {
+			sum++
 		}
 	}
-	w.standing = slices.DeleteFunc(w.standing, func(place string) bool { return w.placeBarriers[place] == nil })
-	for i := range w.told {
-		w.told[i].places = nil
+	return sum
+}
+
+// letGo has everything go that stands.
+func (w *walk) letGo() {
+	for _, place := range slices.Clone(w.standing) {
+		w.leave(place)
 	}
-	w.wanted = w.now
 	w.follow(0)
+}
+
+// leave has a place go, unless the session is over. Callers do not count on it any more.
+func (w *walk) leave(place string) {
+	w.life.uncover(place, w.now)
+	if w.placeBarriers[place] != nil {
+		return
+	}
+	w.bytes -= len(place)
+	w.wanted = w.now
+	delete(w.asked, place)
+	isIt := func(other string) bool { return other == place }
+	w.standing = slices.DeleteFunc(w.standing, isIt)
+	for i := range w.told {
+		w.told[i].places = slices.DeleteFunc(w.told[i].places, isIt)
+	}
 }
 
 // judge looks whether anything that was told is not so.
 func (w *walk) judge() {
+	if w.asleep && w.bytes > 0 && w.overAt() > w.first.add(w.proof.lifetime()) {
+		w.fault = "a session that slept is not proved in time, and goes on"
+	}
 	for _, each := range w.told {
 		if w.over && w.now < each.until {
 			w.fault = fmt.Sprintf("the session is over, and a caller was told that it is valid until %v", time.Duration(each.until))

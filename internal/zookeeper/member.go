@@ -193,11 +193,12 @@ func (s *Session) inspectOwn(ctx context.Context, member string) (*zk.Stat, erro
 // has left is refused. And the server shows what had been committed by then. Both are asked for in one write.
 func (s *Session) inspect(ctx context.Context, member string) (*zk.Stat, error) {
 	for refusals := 0; ; refusals++ {
-		exists := s.begun(ctx, "exists", 0)
-		answered, err := s.flushThen(ctx, existsOf(member))
+		answered, sent, err := s.flushThen(ctx, existsOf(member))
 		if err != nil {
 			return nil, err
 		}
+		exists := s.begun(ctx, "exists", 0)
+		exists.began = sent
 		stat, err := answered[0].stat()
 		err = exists.answered(err)
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, errThrottled) {

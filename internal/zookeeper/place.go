@@ -253,22 +253,24 @@ func (s *Session) search(ctx context.Context, dir, prefix string) (name string, 
 
 // flush returns when a transaction of this session that was begun after the call has been committed.
 func (s *Session) flush(ctx context.Context) error {
-	_, err := s.flushThen(ctx)
+	_, _, err := s.flushThen(ctx)
 	return err
 }
 
-// flushThen is flush, and makes the others in the same write. The server carries them out behind that transaction, and answers each for itself.
-func (s *Session) flushThen(ctx context.Context, others ...ownRequest) (answered []ownRequest, _ error) {
+// flushThen is flush, and makes the others in the same write, at sent. The server carries them out behind that transaction, and answers each for
+// itself.
+func (s *Session) flushThen(ctx context.Context, others ...ownRequest) (answered []ownRequest, sent time.Time, _ error) {
 	for refusals := 0; ; {
 		_, err := call(ctx, s, "check", func(*zk.Conn) (_ struct{}, err error) {
+			sent = time.Now()
 			answered, err = s.commitThen("/", others...)
 			return struct{}{}, err
 		})
 		switch {
 		case errors.Is(err, recipes.ErrSessionEnded):
-			return nil, err
+			return nil, sent, err
 		case err == nil, errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrDenied):
-			return answered, nil // committed, with whatever verdict
+			return answered, sent, nil // committed, with whatever verdict
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			s.rest(s.client.retryPause(refusals))
 			refusals++
