@@ -42,7 +42,7 @@ type Outbox[M any] struct {
 	silence   *time.Timer
 }
 
-// An entry is an unsent message. compose returns false if there is nothing to say any more. Neither function waits for anything: it would look as
+// An entry is an unsent message. compose returns false if there is nothing to say any more. Neither waits for anything: that would look as
 // if the reader did not read.
 type entry[M any] struct {
 	topic   Topic
