@@ -47,7 +47,7 @@ var (
 	cycleBound = bound{most: 4.2, goal: 4.1}
 	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}, writes: bound{10, 6}}
 	// Over one stream for all of a lease.
-	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}, writes: bound{8, 4}}
+	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.2, 0.05}, writes: bound{8, 4}}
 
 	// Of a lease with locks that stand on its stream, with the two of the stream's handler.
 	carriedBound = bound{most: 6.05, goal: 6}
