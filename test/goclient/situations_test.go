@@ -115,6 +115,7 @@ func (s *stage) serve(of step) {
 	said, err := os.Create(s.folder + "/served.said")
 	must(s.t, err)
 	command.Dir, command.Stdout, command.Stderr = s.folder+"/own", said, os.Stderr
+	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_TRACES=") // of a sidecar that has an ensemble of its own
 	served, err := s.nursery.Start(command, said)
 	must(s.t, err)
 	s.t.Cleanup(served.Kill)

@@ -81,7 +81,8 @@ class Sidecar:
         if policy:
             (self.certificates / "policy.yaml").write_text(policy)
             command += ["--policy", "policy.yaml"]
-        served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.certificates)
+        untraced = os.environ | {"SIDEKEEPER_TEST_TRACES": ""}  # which are of a sidecar that has an ensemble of its own
+        served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.certificates, env=untraced)
         self.served.append(served)
         assert served.stdout is not None
         listening = re.search(r"listening on (127\.0\.0\.1:\d+)", served.stdout.readline())

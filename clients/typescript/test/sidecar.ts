@@ -150,7 +150,9 @@ export class Sidecar {
       writeFileSync(path.join(this.folder, "policy.yaml"), policy);
       flags.push("--policy", "policy.yaml");
     }
-    const child = spawn(program(), ["serve", ...flags], { cwd: this.folder, stdio: ["ignore", "pipe", "inherit"] });
+    // Traces are of a sidecar that has an ensemble of its own.
+    const env = { ...process.env, SIDEKEEPER_TEST_TRACES: "" };
+    const child = spawn(program(), ["serve", ...flags], { cwd: this.folder, env, stdio: ["ignore", "pipe", "inherit"] });
     this.served.push(child);
     let said = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));

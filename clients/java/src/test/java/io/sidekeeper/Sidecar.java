@@ -139,6 +139,7 @@ final class Sidecar implements AutoCloseable {
       flags.addAll(List.of("--policy", "policy.yaml"));
     }
     ProcessBuilder builder = new ProcessBuilder(flags).directory(certificates.toFile());
+    builder.environment().remove("SIDEKEEPER_TEST_TRACES"); // of one with its own ensemble
     Process started = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
     served.add(started);
     Matcher listening = LISTENING.matcher(String.valueOf(started.inputReader().readLine()));
