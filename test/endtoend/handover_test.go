@@ -32,6 +32,7 @@ func TestALockPassesOn(t *testing.T) {
 	})
 	t.Run("after the caller's cancel", func(t *testing.T) {
 		holder, waiter := pair(t, a, b, "handover/cancel")
+		holder.gaveUp = now()
 		holder.cancel()
 		soon(t, succeeds(t, holder, waiter, "Canceled"))
 	})
