@@ -47,17 +47,17 @@ var (
 	cycleBound = bound{most: 4.2, goal: 4.1}
 	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{290, 250}, goroutines: bound{3.2, 2}, writes: bound{10, 6}}
 	// Over one stream for all of a lease.
-	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.2, 0.05}, writes: bound{8, 4}}
+	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{120, 110}, goroutines: bound{0.05, 0.05}, writes: bound{8, 4}}
 
 	// Of a lease with locks that stand on its stream, with the two of the stream's handler.
-	carriedBound = bound{most: 6.05, goal: 6}
+	carriedBound = bound{most: 5.05, goal: 5}
 
 	// One more says on the ensemble what the lease waits for.
-	waitingBound = bound{most: 7.05, goal: 7}
+	waitingBound = bound{most: 6.05, goal: 6}
 
 	// Of a lease on which nothing stands.
-	goroutineBound = bound{most: 5.05, goal: 3}
-	stackBound     = bound{most: map[bool]float64{false: 26, true: 48}[raced], goal: 20}
+	goroutineBound = bound{most: 4.05, goal: 3}
+	stackBound     = bound{most: map[bool]float64{false: 22, true: 44}[raced], goal: 20}
 )
 
 // batches are counted until one is within the bounds, since a heartbeat or a flush of the runtime's counts may fall into any.

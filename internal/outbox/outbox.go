@@ -33,10 +33,11 @@ type Outbox[M any] struct {
 	pause   time.Duration // for which what sends rests until there is more; 0 if it does not
 	resting bool
 	more    chan struct{} // wakes it
-	since   time.Time     // when it began to rest, or to send a message; zero while it does neither
+	rest    *time.Timer   // looks whether it has rested for so long. It is not moved with each message
 
-	watch *time.Timer // looks whether that takes too long. It is not moved with each message: see look
-	due   time.Time   // when it does; zero if it does not
+	since    time.Time   // when it began to send a message; zero while it sends none
+	watch    *time.Timer // looks whether that takes too long. It is not moved with each message either: see look
+	watching bool
 
 	keepalive time.Duration // after which silence fires; 0 if no reader waits for that
 	silence   *time.Timer
@@ -111,7 +112,7 @@ func (o *Outbox[M]) addLocked(added entry[M]) {
 // wakeLocked wakes what sends, if it rests.
 func (o *Outbox[M]) wakeLocked() {
 	if o.resting {
-		o.resting, o.since = false, time.Time{}
+		o.resting = false
 		o.more <- struct{}{}
 	}
 }
@@ -165,53 +166,70 @@ func (o *Outbox[M]) next() (first entry[M], ok bool) {
 	}
 	first = o.entries[0]
 	o.entries = append(o.entries[:0], o.entries[1:]...)
-	o.beginLocked(unsentTooLong)
+	o.beginLocked()
 	return first, true
 }
 
 // restLocked waits for more to send, but not for longer than the pause.
 func (o *Outbox[M]) restLocked() {
-	o.resting = true
-	o.beginLocked(o.pause)
-	o.mu.Unlock()
-	<-o.more
-	o.mu.Lock()
-}
-
-// beginLocked begins something that may take so long.
-func (o *Outbox[M]) beginLocked(most time.Duration) {
-	o.since = time.Now()
-	o.watchLocked(o.since.Add(most))
-}
-
-// watchLocked has the outbox looked at then, or sooner if that was said before.
-func (o *Outbox[M]) watchLocked(due time.Time) {
-	switch {
-	case !o.due.IsZero() && !due.Before(o.due):
-		return
-	case o.watch == nil:
-		o.watch = time.AfterFunc(time.Until(due), o.look)
-	default:
-		o.watch.Reset(time.Until(due))
+	began := time.Now()
+	if o.resting = true; o.rest == nil {
+		o.rest = time.NewTimer(o.pause)
 	}
-	o.due = due
+	for o.resting {
+		woken := o.awaitMore()
+		left := o.pause - time.Since(began)
+		switch {
+		case woken:
+			return
+		case !o.resting: // woken as the timer fired
+			<-o.more
+			left = o.pause
+		case left <= 0:
+			o.resting, left = false, o.pause
+		}
+		o.rest.Reset(left)
+	}
 }
 
-// look ends a rest that has taken its time, and the stream if a message has. At what has begun since, it looks again later.
+// awaitMore waits until what rests is woken, or its timer fires. The lock is held but meanwhile.
+func (o *Outbox[M]) awaitMore() (woken bool) {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-o.more:
+		return true
+	case <-o.rest.C:
+		return false
+	}
+}
+
+// beginLocked begins to send a message.
+func (o *Outbox[M]) beginLocked() {
+	o.since = time.Now()
+	if !o.watching {
+		o.watchLocked(unsentTooLong)
+	}
+}
+
+// watchLocked has the outbox looked at in so long.
+func (o *Outbox[M]) watchLocked(in time.Duration) {
+	o.watching = true
+	if o.watch == nil {
+		o.watch = time.AfterFunc(in, o.look)
+	} else {
+		o.watch.Reset(in)
+	}
+}
+
+// look ends the stream if a message has taken its time. At one that has begun since, it looks again later.
 func (o *Outbox[M]) look() {
 	o.mu.Lock()
-	most := unsentTooLong
-	if o.resting {
-		most = o.pause
-	}
-	o.due = time.Time{}
-	over := !o.since.IsZero() && time.Since(o.since) >= most
-	slow := over && !o.resting
-	switch {
-	case over:
-		o.wakeLocked()
-	case !o.since.IsZero():
-		o.watchLocked(o.since.Add(most))
+	o.watching = false
+	left := unsentTooLong - time.Since(o.since)
+	slow := !o.since.IsZero() && left <= 0
+	if !o.since.IsZero() && left > 0 {
+		o.watchLocked(left)
 	}
 	o.mu.Unlock()
 	if slow {
