@@ -165,13 +165,17 @@ func (s *Session) take(told answer, sent instant) {
 // errOld is what a server says that shows less than has been seen already.
 var errOld = errors.New("older data")
 
-// read is a heartbeat that no quorum has seen, with at most one check.
-func (s *Session) read(checks []check) (answer, error) {
-	path := "/"
-	if len(checks) > 0 {
-		path = checks[0].place
+// readBy is the place that a heartbeat asks for that no quorum sees, or the root.
+func readBy(checks []check) string {
+	if len(checks) == 0 {
+		return "/"
 	}
-	stat, err := s.exists(path)
+	return checks[0].place
+}
+
+// toldByRead is what the answer to such a heartbeat says, with at most one check.
+func toldByRead(checks []check, request *ownRequest) (answer, error) {
+	stat, err := request.stat()
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return answer{refused: checks, why: recipes.ErrNoNode}, nil
@@ -184,16 +188,25 @@ func (s *Session) read(checks []check) (answer, error) {
 	return answer{held: checks}, err // which nobody takes if there is an error
 }
 
-// commitChecks is a heartbeat that is a transaction. The leader makes the checks in their order until one does not hold: those before it do.
-func (s *Session) commitChecks(checks []check) (answer, error) {
-	operations := make([]operation, len(checks), len(checks)+1)
+// operationsOf is the transaction that makes the checks, or one of the root.
+func operationsOf(checks []check) []operation {
+	if len(checks) == 0 {
+		return []operation{checkOf("/", anyVersion)}
+	}
+	operations := make([]operation, len(checks))
 	for i, c := range checks {
 		operations[i] = checkOf(c.place, c.version)
 	}
-	if len(checks) == 0 {
-		operations = append(operations, checkOf("/", anyVersion))
+	return operations
+}
+
+// toldByMulti is what the answer to such a transaction says. The leader makes the checks in their order until one does not hold: those before it
+// do.
+func toldByMulti(checks []check, request *ownRequest) (answer, error) {
+	if request.err != nil {
+		return answer{}, request.err
 	}
-	_, err := s.multi(operations...)
+	_, err := resultsIn(request.answer, operationsOf(checks))
 	told := answer{}
 	if err == nil {
 		told.held = checks

@@ -139,10 +139,9 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 		s.Close(ctx)
 		return nil, fmt.Errorf("the ensemble changed the timeout %v: %w", timeout, err)
 	}
-	if !s.startWork() {
+	if !s.startPulse() {
 		return nil, s.Err()
 	}
-	go s.heartbeatLoop()
 	return s, nil
 }
 
@@ -164,12 +163,10 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 	s := &Session{
 		client:          c,
 		log:             c.config.Log,
-		brief:           brief,
 		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
 		ownership:       ownership{places: make(map[string]ownedNode)},
-		life:            life{negotiated: timeout, barriers: barriers{placeBarriers: make(map[string]*placeBarrier)}},
+		life:            life{negotiated: timeout, brief: brief, barriers: barriers{placeBarriers: make(map[string]*placeBarrier)}},
 		quitted:         make(chan struct{}),
-		summoned:        make(chan struct{}, 1),
 		ready:           make(chan struct{}),
 	}
 	s.over, s.end = context.WithCancel(context.Background())

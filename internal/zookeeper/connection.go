@@ -207,6 +207,8 @@ func (s *Session) setConnected(connected bool) {
 		s.connected = connected
 		if !connected {
 			s.part()
+		} else if s.beats != nil {
+			s.beats.Reset(0) // a heartbeat waits for the connection, or is due over it
 		}
 		s.change()
 	}

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,195 +12,151 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// jitter is by how much of itself the interval between two heartbeats varies, so that a thousand leases spread.
-const jitter = 0.1
-
-// heartbeatLoop proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
-// about every interval, and at once on a new connection; none while other transactions do the same. The prober of other sessions sends twice
-// as many, and they two thirds. The handshake has just proved the session.
-func (s *Session) heartbeatLoop() {
-	defer s.work.Done()
-	interval, failures, failing := s.interval, 0, instant(0)
-	pause := interval
-	generation, _ := s.connection()
-	for s.restSince(generation, pause, s.summoned) {
-		asleep, with := s.sleeps(), s.joinSharedProof()
-		leads := with.isLedBy(s)
-		if failures == 0 && !leads && asleep == s.Asleep() {
-			if generation, pause = s.spared(interval); pause > 0 {
-				continue
-			}
-		}
-		began := s.now()
-		var err error
-		if generation, err = s.prove(began, asleep, with); err == nil {
-			failures, interval = 0, s.nextInterval(leads)
-			pause = s.pauseAfter(began, interval, leads)
-		} else {
-			if failures++; failures == 1 {
-				failing = began
-			}
-			pause = s.failed(failures, failing)
-			if leads && failures == 1 {
-				with.pass(s)
-			}
-		}
-		s.checkDeadline()
-	}
-}
-
-// pauseAfter is how long to wait after a heartbeat that began then and was answered.
-func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) time.Duration {
-	pause := max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
-	_, spared := s.spared(interval)
-	switch {
-	case leads:
-		return pause
-	case s.Asleep() && s.sleeps():
-		return min(pause, max(time.Millisecond, spared))
-	case s.Asleep():
-		return min(pause, s.whileItWakes())
-	case spared > 0:
-		return min(pause, spared)
-	case s.isPlain():
-		return time.Millisecond // the next one is not
-	}
-	return pause
-}
-
-// nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
-func (s *Session) nextInterval(leads bool) time.Duration {
-	s.mu.Lock()
-	interval := s.life.nextInterval(leads)
-	s.mu.Unlock()
-	return spread(interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
-}
-
-// sooner is by how much of the interval a heartbeat is sent sooner, at most, to be sent together with others of the sidecar, which wakes up
-// once for all of them.
-const sooner = 1.0 / 64
-
-// spared is for how long no heartbeat is needed, if for a millisecond at least.
-func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
+// startPulse has heartbeats prove the session for as long as it lives; see pulse. Its handshake has just proved it. It returns false if the
+// session has ended.
+func (s *Session) startPulse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.brief {
-		return s.generation, 0
+	if s.err == nil {
+		s.life.startPulse(s.now(), s.generation, s.client.random.Float64)
+		s.beats = time.AfterFunc(s.interval, s.beat)
 	}
-	if pause = s.nextDue(interval, s.reachedUntil).since(s.now()); pause < time.Millisecond {
-		pause = 0
-	}
-	return s.generation, pause
+	return s.err == nil
 }
 
-// failed takes in that a heartbeat has failed, as so many have one after the other since then: that is as late as one that is not
-// answered. It returns for how long to wait on the same connection: full jitter, doubling.
-func (s *Session) failed(failures int, since instant) (pause time.Duration) {
-	if s.now().since(since) >= s.interval {
-		s.suspend()
-	}
-	return time.Millisecond + s.client.upTo(min(time.Millisecond<<min(failures, 10), s.interval/2))
-}
-
-// rest waits, but not across a change of the connection, nor longer than the session lasts.
-func (s *Session) rest(pause time.Duration) {
-	generation, _ := s.connection()
-	s.restSince(generation, pause, nil)
-}
-
-// restSince waits until it is summoned, but not if the connection is another one than before, or becomes another. It returns false when the
-// session has ended.
-func (s *Session) restSince(before int, pause time.Duration, summoned <-chan struct{}) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	generation, changed := s.connection()
-	for generation == before {
-		select {
-		case <-timer.C:
-			return true
-		case <-summoned:
-			return s.Err() == nil
-		case <-changed:
-		case <-s.over.Done():
-			return false
-		}
-		generation, changed = s.connection()
-	}
-	return s.Err() == nil
-}
-
-// prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough, as for one that
-// sleeps at a server that reaches the leader.
-func (s *Session) prove(round instant, asleep bool, with *sharedProof) (generation int, err error) {
-	if asleep && s.findsOut() {
-		return s.heartbeat(nil, false, nil)
-	}
-	if asleep || s.borrows(with) {
-		generation, err = s.heartbeat(nil, true, nil)
-		if suspended, _ := s.Suspended(); err != nil || !suspended {
-			return generation, err
-		}
-	}
-	lacks := s.lacksOneBefore(with, round)
-	generation, err = s.heartbeatRound(round, with)
-	if err == nil && lacks {
-		generation, err = s.heartbeat(nil, false, with)
-	}
-	return generation, err
-}
-
-// heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
-func (s *Session) heartbeatRound(round instant, with *sharedProof) (generation int, err error) {
-	for beats, places := 1, with; ; beats++ {
-		generation, err = s.heartbeat(s.checks(round, places), false, with)
-		if beats == mostSharedBeats {
-			places = nil // what is left of the others'
-		}
-		if err != nil || len(s.checks(round, places)) == 0 {
-			return generation, err
-		}
+// summon has the session look soon whether a heartbeat is due.
+func (s *Session) summon() {
+	s.summoned.Store(true)
+	if s.beats != nil {
+		s.beats.Reset(0)
 	}
 }
 
-// heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
-// suspended; half an interval later the connection is given up for one to the next server, and so is each later one that the library
-// has carried it over to: what it has not written to one connection it writes to the next. A plain one is a read, which counts as one.
-func (s *Session) heartbeat(checks []check, plain bool, with *sharedProof) (generation int, err error) {
-	late := time.AfterFunc(s.interval, s.suspend)
-	defer late.Stop()
-	if with.isLedBy(s) {
-		defer time.AfterFunc(s.interval/2, func() { with.pass(s) }).Stop()
+// beat does what is due about the session's heartbeats.
+func (s *Session) beat() { s.pulsed(func(instant) effects { return 0 }) }
+
+// pulsed has the session's life take in what has happened to a heartbeat, and does what follows. It waits for nothing.
+func (s *Session) pulsed(event func(now instant) effects) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
 	}
-	generation, err = s.awaitConnected()
-	if err != nil {
-		return generation, err
+	now := s.now()
+	what := event(now)
+	if s.stage == resting && (s.summoned.Swap(false) || s.isDue(now, s.generation)) {
+		s.look(now, s.generation, s.lookAround(now))
 	}
-	sent := s.now()
-	defer s.giveUpWhenStuck(sent)()
-	told, err := s.sendHeartbeat(checks, plain)
-	answered := s.now()
-	if plain {
-		s.client.config.Observe(context.Background(), "exists", answered.since(sent), err != nil)
-	} else {
-		s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
+	what |= s.tick(now, s.generation, s.connected)
+	s.follow(what, now)
+	next := heartbeat{session: s, round: s.pulse.round, with: s.roundWith, wire: s.wire, generation: s.generation}
+	s.beats.Reset(s.nextTick().since(now))
+	if s.stage == resting && s.summoned.Load() { // and the timer may have been moved back
+		s.beats.Reset(0)
 	}
-	if err != nil {
-		return generation, err
+	s.mu.Unlock()
+	if what&passes != 0 {
+		next.with.pass(s)
 	}
-	s.answered(generation, exchange{sent: sent, answered: answered}, told, plain, with)
-	return generation, nil
+	if what&drops != 0 {
+		go next.wire.drop() // which may wait for a peer that reads nothing
+	}
+	if what&asks != 0 {
+		next.send()
+	}
 }
 
-// sendHeartbeat is one request that proves the session: a transaction with the checks, or a plain read.
-func (s *Session) sendHeartbeat(checks []check, plain bool) (answer, error) {
-	if s.proof.static || plain {
-		return s.read(checks)
+// lookAround is what the session's life does not know. One that falls asleep proves itself alone. The lock is held.
+func (s *Session) lookAround(now instant) surroundings {
+	in := s.surroundings()
+	in.findsOut = func() bool { return s.findsOut(now) }
+	if s.sleeps(now, in) && !s.asleep {
+		s.part()
+		s.asleep = true
+		trace.Tell(trace.Step{Kind: trace.Slept, Session: s.id})
 	}
-	told, err := s.commitChecks(checks)
+	s.roundWith = s.joinSharedProof()
+	in.leads, in.accompanied, in.proved = s.roundWith.roleOf(s, now)
+	return in
+}
+
+// surroundings is what a heartbeat is rested after with. The lock is held.
+func (s *Session) surroundings() surroundings {
+	return surroundings{maySleep: s.maySleep(), reachedUntil: s.reachedUntil}
+}
+
+// A heartbeat is one that is sent, or about to be.
+type heartbeat struct {
+	session    *Session
+	round      round
+	with       *sharedProof
+	wire       *wire
+	generation int
+	sent       instant
+	checks     []check
+}
+
+// send asks for the places that are due, if it is for that, over the connection that was the present one when it was decided on.
+func (h heartbeat) send() {
+	s := h.session
+	if h.round.kind == proves {
+		h.checks = s.checks(h.round.began, h.others(h.round.beats))
+	}
+	h.sent = s.now()
+	b := newBatch(func(b *batch) { h.answered(&b.requests[0]) }, h.request())
+	b.asked.sent = h.sent
+	if !h.wire.sendAtOnce(b, math.MaxInt) {
+		s.pulsed(s.unanswered)
+	}
+}
+
+// others are those whose places are asked for, too, after so many heartbeats of the round. What is left then is asked for in the next one.
+func (h heartbeat) others(beats int) *sharedProof {
+	if beats >= mostSharedBeats {
+		return nil
+	}
+	return h.with
+}
+
+// isRead says whether it is no transaction, which is how heartbeats are with static proof.
+func (h heartbeat) isRead() bool { return h.round.kind == reads || h.session.proof.static }
+
+// request is what is asked.
+func (h heartbeat) request() ownRequest {
+	if h.isRead() {
+		return existsOf(readBy(h.checks))
+	}
+	return multiOf(operationsOf(h.checks)...)
+}
+
+// told is what was answered to it.
+func (h heartbeat) told(request *ownRequest) (answer, error) {
+	if h.isRead() {
+		return toldByRead(h.checks, request)
+	}
+	told, err := toldByMulti(h.checks, request)
 	if isCommitted(err) {
 		err = nil
 	}
 	return told, err
+}
+
+// answered takes the answer, or that there is none.
+func (h heartbeat) answered(request *ownRequest) {
+	s, took := h.session, exchange{sent: h.sent, answered: h.session.now()}
+	told, err := h.told(request)
+	operation := "heartbeat"
+	if h.round.kind == reads {
+		operation = "exists"
+	}
+	s.client.config.Observe(context.Background(), operation, took.answered.since(took.sent), err != nil)
+	if err != nil {
+		s.pulsed(s.unanswered)
+		return
+	}
+	s.answered(h, took, told)
+	more := h.round.kind == proves && len(s.checks(h.round.began, h.others(h.round.beats+1))) > 0
+	s.pulsed(func(now instant) effects { return s.heard(now, more, s.surroundings()) })
 }
 
 // isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict. That it is denied shows nothing,
@@ -268,30 +225,34 @@ func (s *Session) commitThen(path string, others ...ownRequest) ([]ownRequest, e
 
 // answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of
 // the places counts whichever connection it came over.
-func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *sharedProof) {
+func (s *Session) answered(beat heartbeat, took exchange, told answer) {
+	plain, with := beat.round.kind == reads, beat.with
+	if plain || beat.round.kind == findsOut {
+		with = nil
+	}
 	s.mu.Lock()
 	late, why := s.now() >= s.overAt(), s.overdue()
-	counts := generation == s.generation && !late
+	counts := beat.generation == s.generation && !late
 	switch {
 	case late:
 	case with == nil:
-		s.take(told, heartbeat.sent)
+		s.take(told, took.sent)
 	default:
-		s.take(told.of(s), heartbeat.sent)
+		s.take(told.of(s), took.sent)
 	}
 	switch {
 	case counts && plain:
-		s.proof.answeredRequest(heartbeat)
-		s.plain = heartbeat.sent
+		s.proof.answeredRequest(took)
+		s.plain = took.sent
 		if s.asleep {
 			s.attempts = 0
 		}
-		s.tellProof(trace.Read, heartbeat, 0)
+		s.tellProof(trace.Read, took, 0)
 	case counts:
-		s.proved(heartbeat)
+		s.proved(took)
 		s.plain = 0
 	}
-	shown := sharedHeartbeat{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
+	shown := sharedHeartbeat{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: took.sent}
 	provesOthers := counts && !plain && with != nil && s.sharedProof == with
 	s.mu.Unlock()
 	if provesOthers {
@@ -302,46 +263,19 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 	}
 }
 
-func (s *Session) suspend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil && !s.suspended {
-		s.suspended = true
-		s.change()
-		if !s.doubted {
-			s.client.config.Late()
+// rest waits, but not across a change of the connection, nor longer than the session lasts.
+func (s *Session) rest(pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	before, changed := s.connection()
+	for generation := before; generation == before; generation, changed = s.connection() {
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-s.over.Done():
+			return
 		}
-	}
-}
-
-// giveUpWhenStuck closes every connection on which the heartbeat of that time goes unanswered for one and a half intervals, until it is
-// told to stop.
-func (s *Session) giveUpWhenStuck(asked instant) (stop func()) {
-	limit, done := s.interval*3/2, false
-	var timer *time.Timer
-	look := func() {
-		s.mu.Lock()
-		left, w := limit-s.now().since(max(asked, s.proof.attached.answered)), s.wire
-		stuck := left <= 0 && s.connected && !done
-		if left <= 0 {
-			left = limit
-		}
-		if !done && s.err == nil {
-			timer.Reset(left)
-		}
-		s.mu.Unlock()
-		if stuck {
-			w.drop()
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	timer = time.AfterFunc(limit, look)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		done = true
-		timer.Stop()
 	}
 }
 

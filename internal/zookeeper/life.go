@@ -14,12 +14,14 @@ import (
 type life struct {
 	barriers
 	sleepState
+	pulse
 
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
 	least      time.Duration // of validity that heartbeats alone leave; see Config.Validity
 	proof      proof
 	plain      instant // when the newest heartbeat was sent that was a plain read, if none was sent since that was not
+	brief      bool    // the session ends with its first connection, as the reader's do
 	suspended  bool    // a heartbeat is late
 	doubted    bool    // the sharedProof's heartbeats are late
 	bytes      int     // of the paths of what stands on the session, or is being made on it: each has some
@@ -33,8 +35,13 @@ type effects uint8
 
 const (
 	guards  effects = 1 << iota // look when the session is over, and not sooner
-	summons                     // send a heartbeat at once
+	summons                     // look at once whether a heartbeat is due
 	wakes                       // tell that the session sleeps no longer
+	changes                     // tell those who wait that contact is late, or is not any more
+	lates                       // count that it is
+	asks                        // send the heartbeat that is under way
+	passes                      // have the next one prove the others
+	drops                       // give up the connection
 )
 
 // follow does what is to be done now. The lock is held.
@@ -42,6 +49,12 @@ func (s *Session) follow(what effects, now instant) {
 	if what&wakes != 0 {
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.change()
+	}
+	if what&changes != 0 {
+		s.change()
+	}
+	if what&lates != 0 {
+		s.client.config.Late()
 	}
 	if what&guards != 0 && s.guard != nil && s.err == nil {
 		s.guard.Reset(s.overAt().since(now))
@@ -167,49 +180,4 @@ func (l *life) proved(request exchange) (changed bool) {
 	changed = l.suspended || l.doubted
 	l.suspended, l.doubted = false, false
 	return changed
-}
-
-// together is the newest of the instants for heartbeats that is not after due.
-func (l *life) together(due instant) instant {
-	return due - due%instant(max(1, float64(l.interval)*sooner))
-}
-
-// nextDue is when the next heartbeat is due: an interval after the newest transaction of the present connection, or the newest plain heartbeat,
-// as long as the session is valid for no less than heartbeats alone would see to. If it sleeps, as long as its server is known to reach the
-// leader. It is 0 if one is due at once.
-func (l *life) nextDue(interval time.Duration, reachedUntil func() instant) instant {
-	newest := max(l.proof.newest.sent, l.plain)
-	switch {
-	case l.proof.static, l.doubted, newest == 0:
-		return 0
-	case l.asleep:
-		return min(l.together(newest.add(interval)), reachedUntil())
-	}
-	return l.together(min(newest.add(interval), l.validUntil().add(-l.least)))
-}
-
-// nextInterval is how long after a heartbeat the next one is due at the latest: sooner of one that proves others, and another for one that was a
-// plain read.
-func (l *life) nextInterval(leads bool) time.Duration {
-	switch {
-	case leads:
-		return l.interval / 2
-	case l.plain != 0:
-		return l.plainInterval()
-	}
-	return l.interval
-}
-
-// plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats
-// of its own would: in the worst case, the one that counts was sent that interval and the slack before the prober's newest but one, which was
-// sent an interval before the next one is answered. It is no longer than half as long again as the others.
-func (l *life) plainInterval() time.Duration {
-	age := l.proof.lifetime() - l.least - l.interval - l.proof.slack
-	return min(l.interval*3/2, max(l.interval/2, spread(age, -jitter)-l.interval/16))
-}
-
-// staysBorrowed says whether another session's heartbeats keep this one as valid as its own would.
-func (l *life) staysBorrowed(now instant) bool {
-	least := l.least + time.Duration(float64(l.interval)*sooner) + time.Millisecond // see nextDue
-	return !l.suspended && !l.doubted && l.validUntil().since(now) >= least
 }

@@ -175,9 +175,7 @@ func (r *ownRequest) stat() (*zk.Stat, error) {
 	return &stat, nil
 }
 
-// exists asks for a node's Stat. zk.ErrNoNode if there is none.
-func (s *Session) exists(path string) (*zk.Stat, error) { return s.statOf(existsOf(path)) }
-
+// existsOf asks for a node's Stat. zk.ErrNoNode if there is none.
 func existsOf(path string) ownRequest {
 	return ownRequest{kind: opExists, body: append(appendText(nil, path), 0)}
 }

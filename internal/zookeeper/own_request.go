@@ -172,7 +172,7 @@ func (s *Session) askAtOnce(ctx context.Context, operation string, answered func
 	s.mu.Unlock()
 	b := newBatch(answered, requests...)
 	b.asked = s.begun(ctx, operation, generation)
-	return connected && w.sendAtOnce(b)
+	return connected && w.sendAtOnce(b, mostLinedUp)
 }
 
 // createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately. Behind that it reads the

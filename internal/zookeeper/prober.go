@@ -58,10 +58,8 @@ type sharedHeartbeat struct {
 }
 
 // joinSharedProof has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is
-// not.
+// not. The lock is held.
 func (s *Session) joinSharedProof() *sharedProof {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.isAtHome() {
 		s.part()
 	} else if s.sharedProof == nil {
@@ -143,14 +141,6 @@ func (c *sharedProof) summonNext() {
 	}
 }
 
-// summon has the session send a heartbeat soon.
-func (s *Session) summon() {
-	select {
-	case s.summoned <- struct{}{}:
-	default:
-	}
-}
-
 // settle ends the doubt. The lock is held.
 func (c *sharedProof) settle() {
 	if c.doubt != nil {
@@ -169,14 +159,16 @@ func (c *sharedProof) isLedBy(s *Session) bool {
 	return len(c.sessions) > 1 && c.sessions[0] == s
 }
 
-// proves says whether another session has proved this one lately, and goes on with it.
-func (c *sharedProof) proves(s *Session, now instant) bool {
+// roleOf says whether the session is the prober of others, whether there are others, and whether one of them has proved it lately, and goes on
+// with it.
+func (c *sharedProof) roleOf(s *Session, now instant) (leads, accompanied, proved bool) {
 	if c == nil {
-		return false
+		return false, false, false
 	}
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	return len(c.sessions) > 1 && c.sessions[0] != s && c.proved != 0 && now.since(c.proved) < 2*s.interval
+	leads, accompanied = c.sessions[0] == s, len(c.sessions) > 1
+	return leads && accompanied, accompanied, accompanied && !leads && c.proved != 0 && now.since(c.proved) < 2*s.interval
 }
 
 // others are the sessions but this one.
@@ -279,35 +271,4 @@ func (s *Session) beProvedBy(by *sharedProof, shown sharedHeartbeat, told answer
 		s.doubted = false
 		s.change()
 	}
-}
-
-// borrows says whether a plain read will do for the session: another one proves it, and has kept it as valid as heartbeats of its own would.
-func (s *Session) borrows(c *sharedProof) bool {
-	now := s.now()
-	if !c.proves(s, now) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sharedProof == c && s.staysBorrowed(now)
-}
-
-// lacksOneBefore says whether a heartbeat that is sent now is not enough, since there is none from shortly before it.
-func (s *Session) lacksOneBefore(with *sharedProof, now instant) bool {
-	if s.isPlain() {
-		return true
-	}
-	if with == nil || len(with.others(s)) == 0 {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.since(s.proof.newest.sent) > 2*s.interval
-}
-
-// isPlain says whether the session's newest heartbeat was a plain read.
-func (s *Session) isPlain() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.plain != 0
 }

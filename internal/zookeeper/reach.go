@@ -86,11 +86,8 @@ func (s *Session) reachedUntil() instant {
 }
 
 // findsOut says whether the session, which sleeps, is to send a transaction to find out whether its server reaches the leader: the first one of
-// the sessions there, and after a while all, for then it is in doubt.
-func (s *Session) findsOut() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
+// the sessions there, and after a while all, for then it is in doubt. The lock is held.
+func (s *Session) findsOut(now instant) bool {
 	if now < s.reachedUntil() {
 		return false
 	}

@@ -36,8 +36,9 @@ func (w *wire) send(b *batch) bool {
 }
 
 // sendAtOnce is send for those who must not wait: it writes only what the kernel certainly takes, which is little while little is unanswered.
-func (w *wire) sendAtOnce(b *batch) bool {
-	crowd, ok := w.lineUp(b, mostLinedUp)
+// It does not if more than so many bytes would line up.
+func (w *wire) sendAtOnce(b *batch, most int) bool {
+	crowd, ok := w.lineUp(b, most)
 	switch {
 	case !ok:
 		return false

@@ -57,7 +57,7 @@ func (p *slowPipe) wire(t *testing.T) (w *wire, ask func()) {
 	w.welcomed.Store(true)
 	return w, func() {
 		t.Helper()
-		if !w.sendAtOnce(newBatch(func(*batch) {}, checkOf("/", anyVersion).request())) {
+		if !w.sendAtOnce(newBatch(func(*batch) {}, checkOf("/", anyVersion).request()), mostLinedUp) {
 			t.Error("not sent")
 		}
 	}
@@ -117,7 +117,7 @@ func TestWhatIsLostIsNotWritten(t *testing.T) {
 		go ask()
 		synctest.Wait()
 		lost := 0
-		sent := w.sendAtOnce(newBatch(func(*batch) { lost++ }, checkOf("/", anyVersion).request()))
+		sent := w.sendAtOnce(newBatch(func(*batch) { lost++ }, checkOf("/", anyVersion).request()), mostLinedUp)
 		expect.Same(t, "sent", sent, true)
 		w.abandon()
 		expect.Same(t, "lost", lost, 1)
@@ -125,7 +125,7 @@ func TestWhatIsLostIsNotWritten(t *testing.T) {
 		synctest.Wait()
 		expect.Same(t, "writes", pipe.written(), "[0]")
 		expect.Same(t, "closed", pipe.closed, true)
-		expect.Same(t, "sent when it is over", w.sendAtOnce(newBatch(func(*batch) {}, checkOf("/", anyVersion).request())), false)
+		expect.Same(t, "sent when it is over", w.sendAtOnce(newBatch(func(*batch) {}, checkOf("/", anyVersion).request()), mostLinedUp), false)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestLongRequestsAreWritten(t *testing.T) {
 		long := func() *batch {
 			return newBatch(func(*batch) {}, ownRequest{kind: opSetData, body: make([]byte, mostLinedUp)})
 		}
-		expect.Same(t, "by one who must not wait", w.sendAtOnce(long()), false)
+		expect.Same(t, "by one who must not wait", w.sendAtOnce(long(), mostLinedUp), false)
 		sent := make(chan bool)
 		go func() { sent <- w.send(long()) }()
 		synctest.Wait()

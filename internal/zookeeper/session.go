@@ -38,7 +38,6 @@ type Session struct {
 	client *Client
 	conn   *zk.Conn
 	log    *zap.Logger
-	brief  bool // ends with its first connection, as the reader's do
 
 	fenced  atomic.Bool     // nothing more is written or dialled
 	heardOf atomic.Bool     // the ensemble has answered that the session is closed
@@ -55,8 +54,10 @@ type Session struct {
 	newestZxid atomic.Int64 // of the answers to our own requests
 	ownAsked   atomic.Int32 // requests of our own
 
-	sharedProof *sharedProof  // proves it, or is proved by it; nil while it proves itself alone
-	summoned    chan struct{} // has a heartbeat sent at once
+	sharedProof *sharedProof // proves it, or is proved by it; nil while it proves itself alone
+	roundWith   *sharedProof // what that was when the round began that is under way
+	beats       *time.Timer  // of heartbeats; nil before there are any
+	summoned    atomic.Bool  // a look is to be taken at once whether one is due
 
 	atEnd    func()      // called at the end; nil unless the session is lent. See PooledSession
 	doubtful atomic.Bool // a request was not answered, or not carried out
@@ -162,6 +163,9 @@ func (s *Session) lose(err error) {
 	w := s.wire
 	if s.guard != nil {
 		s.guard.Stop()
+		if s.beats != nil {
+			s.beats.Stop()
+		}
 		s.client.deadlineWatch.leave(s)
 	}
 	s.change()

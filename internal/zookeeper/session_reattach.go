@@ -62,7 +62,7 @@ func (c *Client) Reattach(ctx context.Context, key recipes.SessionKey) (*Session
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && !s.startWork() {
+	if err == nil && !s.startPulse() {
 		err = s.Err()
 	}
 	if err != nil {
@@ -72,7 +72,6 @@ func (c *Client) Reattach(ctx context.Context, key recipes.SessionKey) (*Session
 		}
 		return nil, nil, err
 	}
-	go s.heartbeatLoop()
 	return s, standing, nil
 }
 

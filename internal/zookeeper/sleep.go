@@ -3,8 +3,6 @@ package zookeeper
 import (
 	"math"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // A sleepState is whether a session sleeps: nothing has stood on it for a timeout, so that it sends plain reads alone, for which the ensemble
@@ -20,22 +18,6 @@ type sleepState struct {
 
 // never is an instant that does not come.
 const never = instant(math.MaxInt64)
-
-// sleeps says whether the session sleeps, and has it fall asleep if it may.
-func (s *Session) sleeps() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	if !s.maySleep() || !s.mayFallAsleep(now) {
-		return false
-	}
-	if !s.asleep {
-		s.part()
-		s.asleep = true
-		trace.Tell(trace.Step{Kind: trace.Slept, Session: s.id})
-	}
-	return true
-}
 
 // maySleep says whether the session is one that sleeps: what it owns is known, which it is not of one that was come back to. The lock is held.
 func (s *Session) maySleep() bool {
@@ -112,11 +94,4 @@ func (s *Session) wake() {
 	defer s.mu.Unlock()
 	now := s.now()
 	s.follow(s.want(now), now)
-}
-
-// whileItWakes is how long to wait after a heartbeat of a session that sleeps and is to be proved: until it counts by the next one.
-func (s *Session) whileItWakes() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proof.slack
 }
