@@ -115,12 +115,10 @@ func (s *Session) checks(round instant, with *sharedProof) []check {
 		list.mostChecks = 1
 	}
 	s.addChecks(&list, round, func(*placeBarrier) bool { return true })
-	if with.isLedBy(s) {
+	lately := round.add(-s.interval * 3 / 4)
+	for _, each := range with.othersOf(s) {
 		list.mostChecks, list.bytes = mostSharedChecks, mostSharedBytes
-		lately := round.add(-s.interval * 3 / 4)
-		for _, each := range with.others(s) {
-			each.addChecks(&list, round, func(seen *placeBarrier) bool { return seen.since < lately })
-		}
+		each.addChecks(&list, round, func(seen *placeBarrier) bool { return seen.since < lately })
 	}
 	return list.checks
 }

@@ -31,15 +31,13 @@ func newSharedProofs() sharedProofs {
 	}
 }
 
-// A sharedProof is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove
-// them all and ask for the places of all; what the others send are plain reads. See the package comment.
+// A sharedProof is a company of sessions that are connected to one server, each since it was made.
 type sharedProof struct {
 	sharedProofs *sharedProofs // whose lock guards what follows
 	key          serverKey
 
-	sessions []*Session
-	proved   instant     // when a heartbeat was answered that proved the others; 0 if none was
-	doubt    *time.Timer // runs from when a heartbeat of the prober is half late until one is answered; or nil
+	company[*Session]
+	timer *time.Timer // of what is due for all; nil before anything is
 }
 
 // The bounds of a heartbeat that asks for the places of several sessions.
@@ -110,101 +108,98 @@ func (c *sharedProofs) enter(key serverKey, s *Session) *sharedProof {
 	defer c.mu.Unlock()
 	joined := c.byKey[key]
 	if joined == nil {
-		joined = &sharedProof{sharedProofs: c, key: key}
+		joined = &sharedProof{sharedProofs: c, key: key, company: newCompany[*Session](s.interval, s.client.config.sharedPatience(key.timeout))}
 		c.byKey[key] = joined
 	}
-	joined.sessions = append(joined.sessions, s)
+	joined.enter(s)
 	return joined
+}
+
+// sharedPatience is that of a company whose sessions have this timeout: half an interval, or none where they do not bear to lose contact for two.
+func (c *Config) sharedPatience(timeout time.Duration) time.Duration {
+	if interval := c.interval(timeout); c.Validity(timeout).Silence >= 2*interval {
+		return interval / 2
+	}
+	return 0
 }
 
 func (c *sharedProof) leave(s *Session) {
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	i := slices.Index(c.sessions, s)
-	c.sessions = slices.Delete(c.sessions, i, i+1)
-	if len(c.sessions) < 2 {
-		c.settle()
-	}
-	if len(c.sessions) == 0 {
+	if c.company.leave(s); len(c.members) == 0 {
 		delete(c.sharedProofs.byKey, c.key)
-	} else if i == 0 {
-		due := c.proved.add(s.interval / 2)
-		time.AfterFunc(due.since(s.now()), c.summonNext) // once for all that leave until then
+	}
+	c.schedule(s.now())
+}
+
+// schedule has what is due next done then. The lock is held.
+func (c *sharedProof) schedule(now instant) {
+	switch next := c.nextTick(); {
+	case next == never:
+	case c.timer == nil:
+		c.timer = time.AfterFunc(next.since(now), c.tick)
+	default:
+		c.timer.Reset(next.since(now))
 	}
 }
 
-func (c *sharedProof) summonNext() {
+// tick does what is due for all.
+func (c *sharedProof) tick() {
 	c.sharedProofs.mu.Lock()
-	defer c.sharedProofs.mu.Unlock()
-	if len(c.sessions) > 0 {
-		c.sessions[0].summon()
+	sessions, doubts := slices.Clone(c.members), false
+	if len(sessions) > 0 {
+		var summons bool
+		now := sessions[0].now()
+		if summons, doubts = c.company.tick(now); summons {
+			sessions[0].summon()
+		}
+		c.schedule(now)
+	}
+	c.sharedProofs.mu.Unlock()
+	if doubts {
+		for _, each := range sessions {
+			each.beDoubted(c)
+		}
 	}
 }
 
-// settle ends the doubt. The lock is held.
-func (c *sharedProof) settle() {
-	if c.doubt != nil {
-		c.doubt.Stop()
-		c.doubt = nil
-	}
-}
-
-// isLedBy says whether the session is the prober of others.
-func (c *sharedProof) isLedBy(s *Session) bool {
-	if c == nil {
-		return false
-	}
-	c.sharedProofs.mu.Lock()
-	defer c.sharedProofs.mu.Unlock()
-	return len(c.sessions) > 1 && c.sessions[0] == s
-}
-
-// roleOf says whether the session is the prober of others, whether there are others, and whether one of them has proved it lately, and goes on
-// with it.
+// roleOf is that of a session in its company, if it has one.
 func (c *sharedProof) roleOf(s *Session, now instant) (leads, accompanied, proved bool) {
 	if c == nil {
 		return false, false, false
 	}
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	leads, accompanied = c.sessions[0] == s, len(c.sessions) > 1
-	return leads && accompanied, accompanied, accompanied && !leads && c.proved != 0 && now.since(c.proved) < 2*s.interval
+	return c.company.roleOf(s, now)
+}
+
+// othersOf are the sessions that this one proves: none if it is not the prober.
+func (c *sharedProof) othersOf(s *Session) (others []*Session) {
+	if c == nil {
+		return nil
+	}
+	c.sharedProofs.mu.Lock()
+	defer c.sharedProofs.mu.Unlock()
+	if c.isLedBy(s) {
+		others = slices.Clone(c.members[1:])
+	}
+	return others
 }
 
 // others are the sessions but this one.
 func (c *sharedProof) others(s *Session) []*Session {
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.sessions), func(other *Session) bool { return other == s })
+	return slices.DeleteFunc(slices.Clone(c.members), func(other *Session) bool { return other == s })
 }
 
-// pass makes the next session the prober if this one is, since no answer comes to its heartbeat, or none that counts. If none comes to
-// another's either for half an interval, contact is late for all: at once where they do not bear to lose contact for two intervals.
+// pass has the next session prove the others, if this one does.
 func (c *sharedProof) pass(s *Session) {
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	if len(c.sessions) < 2 || c.sessions[0] != s {
-		return
-	}
-	c.sessions = append(c.sessions[1:], s)
-	if c.doubt == nil {
-		patience := s.interval / 2
-		if s.client.config.Validity(c.key.timeout).Silence < 2*s.interval {
-			patience = 0
-		}
-		c.doubt = time.AfterFunc(patience, c.tellDoubt)
-	}
-	c.sessions[0].summon()
-}
-
-func (c *sharedProof) tellDoubt() {
-	c.sharedProofs.mu.Lock()
-	stands, sessions := c.doubt != nil, slices.Clone(c.sessions)
-	c.sharedProofs.mu.Unlock()
-	if stands {
-		for _, each := range sessions {
-			each.beDoubted(c)
-		}
+	if now := s.now(); c.company.pass(s, now) {
+		c.members[0].summon()
+		c.schedule(now)
 	}
 }
 
@@ -238,18 +233,11 @@ func (c *sharedProof) proveOthers(prober *Session, shown sharedHeartbeat, told a
 	}
 }
 
-// accepts says whether a session proves the others: the prober, or one that was it when its heartbeat became late.
+// accepts is that of a session in its company.
 func (c *sharedProof) accepts(s *Session, shown sharedHeartbeat) bool {
 	c.sharedProofs.mu.Lock()
 	defer c.sharedProofs.mu.Unlock()
-	if len(c.sessions) == 0 || c.sessions[0] != s && c.doubt == nil {
-		return false
-	}
-	c.settle()
-	if shown.sent.since(shown.of) < 2*s.interval {
-		c.proved = s.now()
-	}
-	return true
+	return c.company.accepts(s, shown, s.now())
 }
 
 // beProvedBy takes what the heartbeat of another session has shown, unless it is too late.
