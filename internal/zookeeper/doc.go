@@ -6,7 +6,7 @@
 //
 //   - connection.go: how a session stands with the ensemble
 //   - ownership.go: what a session owns
-//   - heartbeat.go, proof.go, prober.go: how a session proves that it is alive
+//   - proof.go, pulse.go, company.go, heartbeat.go, prober.go: how a session proves that it is alive
 //   - barrier.go: until when no program can have asked for one of its nodes
 //   - close_lost.go: how the client closes a session at the ensemble that was lost
 //   - server_list.go: to which servers sessions connect

@@ -43,11 +43,11 @@ func (s *Session) pulsed(event func(now instant) effects) {
 		return
 	}
 	now := s.now()
-	what := event(now)
+	s.follow(event(now), now)
 	if s.stage == resting && (s.summoned.Swap(false) || s.isDue(now, s.generation)) {
 		s.look(now, s.generation, s.lookAround(now))
 	}
-	what |= s.tick(now, s.generation, s.connected)
+	what := s.tick(now, s.generation, s.connected)
 	s.follow(what, now)
 	next := heartbeat{session: s, round: s.pulse.round, with: s.roundWith, wire: s.wire, generation: s.generation}
 	s.beats.Reset(s.nextTick().since(now))
@@ -55,11 +55,8 @@ func (s *Session) pulsed(event func(now instant) effects) {
 		s.beats.Reset(0)
 	}
 	s.mu.Unlock()
-	if what&passes != 0 {
-		next.with.pass(s)
-	}
 	if what&drops != 0 {
-		go next.wire.drop() // which may wait for a peer that reads nothing
+		next.wire.drop()
 	}
 	if what&asks != 0 {
 		next.send()
@@ -106,7 +103,7 @@ func (h heartbeat) send() {
 	b := newBatch(func(b *batch) { h.answered(&b.requests[0]) }, h.request())
 	b.asked.sent = h.sent
 	if !h.wire.sendAtOnce(b, math.MaxInt) {
-		s.pulsed(s.unanswered)
+		h.answered(&ownRequest{err: zk.ErrConnectionClosed})
 	}
 }
 

@@ -39,16 +39,19 @@ const (
 	wakes                       // tell that the session sleeps no longer
 	changes                     // tell those who wait that contact is late, or is not any more
 	lates                       // count that it is
-	asks                        // send the heartbeat that is under way
 	passes                      // have the next one prove the others
-	drops                       // give up the connection
+	asks                        // send the heartbeat that is under way; see pulsed
+	drops                       // give up the connection; see pulsed
 )
 
-// follow does what is to be done now. The lock is held.
+// follow does what is to be done now and can be while the lock is held, which it is.
 func (s *Session) follow(what effects, now instant) {
 	if what&wakes != 0 {
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.change()
+	}
+	if what&passes != 0 { // of the round that is under way, or has just ended
+		s.roundWith.pass(s)
 	}
 	if what&changes != 0 {
 		s.change()

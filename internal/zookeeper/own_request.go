@@ -48,7 +48,7 @@ type batch struct {
 	requests []ownRequest
 	known    int64        // the newest state that was known when they were sent
 	left     atomic.Int32 // requests without an answer
-	asked    request      // of which they are the attempt; nothing for askOwn
+	asked    request      // of which they are the attempt; of a heartbeat when it was sent alone, and nothing for askOwn
 	answered func(*batch) // called then, by the goroutine that has taken the last answer; it waits for nothing
 }
 

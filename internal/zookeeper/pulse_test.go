@@ -43,6 +43,9 @@ type pulseWalk struct {
 	shares    bool
 	sleepy    bool
 
+	summoned bool
+	passedOn instant // since when the heartbeat was asked for that has passed the proof of others on
+
 	underWay bool
 	answers  instant // when the server does
 	sent     instant
@@ -91,8 +94,11 @@ func (w *pulseWalk) happen() {
 	case 0:
 		w.leads, w.shares = w.random.IntN(2) == 0, w.random.IntN(2) == 0
 	case 1:
-		w.want(w.now)
-		w.looks = min(w.looks, w.now)
+		w.summoned = w.want(w.now)&summons != 0
+	case 3:
+		if w.shares && !w.calm && w.now.since(w.proof.newest.answered) >= w.interval {
+			w.doubted, w.summoned = true, true
+		}
 	case 2:
 		if !w.calm {
 			w.lose()
@@ -138,14 +144,22 @@ func (w *pulseWalk) around() surroundings {
 
 // pulsed is that of a session.
 func (w *pulseWalk) pulsed(event func(now instant) effects) {
+	before, led := w.failures, w.round.leads
 	what := event(w.now)
-	if w.isDue(w.now, w.number) {
+	if before == 0 && w.failures == 1 && led && what&passes == 0 {
+		w.fault = "a prober has failed, and goes on as one"
+	}
+	if w.isDue(w.now, w.number) || w.summoned && w.stage == resting {
+		w.summoned = false
 		if in := w.around(); w.sleeps(w.now, in) {
 			w.asleep = true
 		}
 		w.look(w.now, w.number, w.around())
 	}
 	what |= w.tick(w.now, w.number, w.connected)
+	if what&passes != 0 {
+		w.passedOn = w.asked
+	}
 	if what&asks != 0 {
 		w.send()
 	}
@@ -182,6 +196,8 @@ func (w *pulseWalk) judge(what effects) {
 		w.fault = "it waits for the answer to nothing"
 	case w.stage != resting && waited >= w.interval && !w.suspended:
 		w.fault = "a heartbeat is late, and nobody was told"
+	case w.stage != resting && w.round.leads && waited >= w.interval/2 && w.passedOn != w.asked:
+		w.fault = "a prober is half late, and goes on as one"
 	case w.connected && w.on != w.number:
 		w.fault = "a new connection is not used at once"
 	case w.stage == resting && w.failures > 0 && w.looks.since(w.now) > leastRest+w.interval/2:

@@ -56,7 +56,7 @@ type Session struct {
 
 	sharedProof *sharedProof // proves it, or is proved by it; nil while it proves itself alone
 	roundWith   *sharedProof // what that was when the round began that is under way
-	beats       *time.Timer  // of heartbeats; nil before there are any
+	beats       *time.Timer  // of heartbeats; nil before there are any, and set once
 	summoned    atomic.Bool  // a look is to be taken at once whether one is due
 
 	atEnd    func()      // called at the end; nil unless the session is lent. See PooledSession

@@ -42,7 +42,7 @@ func (p *proof) ages(shortest, longest time.Duration) (youngest, oldest time.Dur
 func (c *Config) unheard(timeout time.Duration) time.Duration {
 	interval := c.interval(timeout)
 	age := spread(interval*3/2, jitter) + c.proof(timeout).slack // of the newest read that was reported to the leader, at worst
-	findsOut := interval/patienceShare + interval*3/2            // see findsOut and giveUpWhenStuck
+	findsOut := interval/patienceShare + interval*3/2            // see findsOut and givesUpAt
 	left := time.Duration(float64(timeout)*(1-2*clockRateError)) - age - findsOut - timeToReturn(timeout)
 	return max(left, interval*8/5)
 }

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -235,8 +236,15 @@ func (w *wire) Close() error {
 	return err
 }
 
-// drop closes the connection under the library's feet: its next read or write fails.
-func (w *wire) drop() { w.Conn.Close() }
+// drop closes the connection under the library's feet: its next read or write fails. It takes no leave of a server over TLS: one that reads
+// nothing would keep it waiting.
+func (w *wire) drop() {
+	conn := w.Conn
+	if secured, is := conn.(*tls.Conn); is {
+		conn = secured.NetConn()
+	}
+	conn.Close()
+}
 
 // A deadline is that of requests of our own, or of answers to them: two thirds of the session's timeout.
 type deadline struct{ moved time.Time }

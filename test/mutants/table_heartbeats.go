@@ -64,6 +64,20 @@ var heartbeats = []Mutant{
 		}},
 	},
 	{
+		ID: "H14", Bug: "nobody is told that a heartbeat is late",
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestAPulseKeepsASessionProved", Complaint: "nobody was told"}},
+	},
+	{
+		ID: "H15", Bug: "nobody is told that the heartbeats are late that prove others",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "nobody is told that contact is late",
+		}},
+	},
+	{
+		ID: "H16", Bug: "a session whose heartbeats proved others passes that on to those whom it is with by then, if any",
+		Catchers: []Catcher{simulated("TestWhoProvedOthersIsClosedWhileContactIsLate").saying("nil pointer dereference")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -115,6 +116,33 @@ func TestContactThatIsLateIsLateForAll(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			c.wantValid(c.sessions, 20*time.Second)
+		})
+	}
+}
+
+// Sessions are closed while contact is late for all, and the others go on: so is the one that proved them, whose heartbeat fails then.
+func TestWhoProvedOthersIsClosedWhileContactIsLate(t *testing.T) {
+	for seed := range share(40) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			c := newCrowd(t, e, w, 30*time.Second, 6)
+			defer c.close()
+			c.wantValid(c.sessions, 10*time.Second+time.Duration(seed)*137*time.Millisecond)
+			for server := range 3 {
+				e.CutHost(0, server, false, true)
+			}
+			time.Sleep(2200*time.Millisecond + time.Duration(seed)*100*time.Millisecond)
+			closing, goesOn := c.sessions[:5], c.sessions[5:]
+			var closed sync.WaitGroup
+			for _, s := range closing {
+				closed.Go(func() { c.witness.close(s) })
+			}
+			time.Sleep(3 * time.Second)
+			for server := range 3 {
+				e.MendHost(0, server)
+			}
+			closed.Wait()
+			time.Sleep(15 * time.Second)
+			c.wantValid(goesOn, 20*time.Second)
 		})
 	}
 }
