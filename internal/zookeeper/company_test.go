@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Companies are walked at random: members come, go and become silent, the prober's heartbeats are answered, late, or not at all. Whoever relies on
-// others is proved by them, or told in time that they are late.
+// Companies are walked at random: members come, go and become silent, and the prober's heartbeats are answered, late, or not at all. Whoever
+// relies on others is proved by them, or told in time that they are late.
 func TestACompanyTellsItsMembersWhenNobodyProvesThem(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5000) {

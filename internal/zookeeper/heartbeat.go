@@ -115,6 +115,11 @@ func (h heartbeat) others(beats int) *sharedProof {
 	return h.with
 }
 
+// provesOthers says whether those with whom it was sent are proved by it.
+func (h heartbeat) provesOthers() bool {
+	return h.with != nil && (h.round.kind == proves || h.round.kind == repeats)
+}
+
 // isRead says whether it is no transaction, which is how heartbeats are with static proof.
 func (h heartbeat) isRead() bool { return h.round.kind == reads || h.session.proof.static }
 
@@ -142,11 +147,11 @@ func (h heartbeat) told(request *ownRequest) (answer, error) {
 func (h heartbeat) answered(request *ownRequest) {
 	s, took := h.session, exchange{sent: h.sent, answered: h.session.now()}
 	told, err := h.told(request)
-	operation := "heartbeat"
 	if h.round.kind == reads {
-		operation = "exists"
+		s.client.config.Observe(context.Background(), "exists", took.answered.since(took.sent), err != nil)
+	} else {
+		s.client.config.Observe(context.Background(), "heartbeat", took.answered.since(took.sent), err != nil)
 	}
-	s.client.config.Observe(context.Background(), operation, took.answered.since(took.sent), err != nil)
 	if err != nil {
 		s.pulsed(s.unanswered)
 		return
@@ -223,41 +228,39 @@ func (s *Session) commitThen(path string, others ...ownRequest) ([]ownRequest, e
 // answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of
 // the places counts whichever connection it came over.
 func (s *Session) answered(beat heartbeat, took exchange, told answer) {
-	plain, with := beat.round.kind == reads, beat.with
-	if plain || beat.round.kind == findsOut {
-		with = nil
-	}
 	s.mu.Lock()
 	late, why := s.now() >= s.overAt(), s.overdue()
 	counts := beat.generation == s.generation && !late
-	switch {
-	case late:
-	case with == nil:
-		s.take(told, took.sent)
-	default:
+	if !late {
 		s.take(told.of(s), took.sent)
 	}
-	switch {
-	case counts && plain:
-		s.proof.answeredRequest(took)
-		s.plain = took.sent
-		if s.asleep {
-			s.attempts = 0
-		}
-		s.tellProof(trace.Read, took, 0)
-	case counts:
-		s.proved(took)
-		s.plain = 0
+	if counts {
+		s.count(beat.round.kind, took)
 	}
 	shown := sharedHeartbeat{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: took.sent}
-	provesOthers := counts && !plain && with != nil && s.sharedProof == with
+	provesOthers := counts && beat.provesOthers() && s.sharedProof == beat.with
 	s.mu.Unlock()
 	if provesOthers {
-		with.proveOthers(s, shown, told)
+		beat.with.proveOthers(s, shown, told)
 	}
 	if late {
 		s.lose(why)
 	}
+}
+
+// count counts a heartbeat. The lock is held.
+func (s *Session) count(kind beatKind, took exchange) {
+	if kind != reads {
+		s.proved(took)
+		s.plain = 0
+		return
+	}
+	s.proof.answeredRequest(took)
+	s.plain = took.sent
+	if s.asleep {
+		s.attempts = 0
+	}
+	s.tellProof(trace.Read, took, 0)
 }
 
 // rest waits, but not across a change of the connection, nor longer than the session lasts.

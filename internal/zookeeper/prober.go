@@ -115,7 +115,8 @@ func (c *sharedProofs) enter(key serverKey, s *Session) *sharedProof {
 	return joined
 }
 
-// sharedPatience is that of a company whose sessions have this timeout: half an interval, or none where they do not bear to lose contact for two.
+// sharedPatience is that of a company whose sessions have this timeout: half an interval, or none where they do not bear to lose contact for
+// two.
 func (c *Config) sharedPatience(timeout time.Duration) time.Duration {
 	if interval := c.interval(timeout); c.Validity(timeout).Silence >= 2*interval {
 		return interval / 2

@@ -59,7 +59,7 @@ const (
 	proves   beatKind = iota // a transaction that asks for places
 	repeats                  // one more, which asks for none
 	findsOut                 // one of a session that sleeps: whether its server reaches the leader
-	reads                    // a plain read: the session is active, and others prove it, or nobody needs to
+	reads                    // a plain read: the session is active, and others prove it where that is needed
 )
 
 // surroundings are what a life does not know by itself of a session.

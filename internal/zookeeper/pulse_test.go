@@ -8,8 +8,8 @@ import (
 )
 
 // Pulses are walked at random, in time that is made up, over connections that are lost and come back, and whose server answers soon, late or
-// never. There is never more than one heartbeat under way; one that is late is told, and its connection given up; none is forgotten. While all are
-// answered soon, the session is as valid as Validity says.
+// never. There is never more than one heartbeat under way; one that is late is told, and its connection given up; none is forgotten. While all
+// are answered soon, the session is as valid as Validity says.
 const (
 	pulseWalks = 4000
 	pulseSteps = 300

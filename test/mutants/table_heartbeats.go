@@ -64,11 +64,11 @@ var heartbeats = []Mutant{
 		}},
 	},
 	{
-		ID: "H14", Bug: "nobody is told that a heartbeat is late",
+		ID: "H14", Bug: "a session tells nobody that a heartbeat is late",
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestAPulseKeepsASessionProved", Complaint: "nobody was told"}},
 	},
 	{
-		ID: "H15", Bug: "nobody is told that the heartbeats are late that prove others",
+		ID: "H15", Bug: "sessions that another one proves do not hear that its heartbeats are late",
 		Catchers: []Catcher{{
 			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "nobody is told that contact is late",
 		}},
