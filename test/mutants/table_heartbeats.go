@@ -64,7 +64,7 @@ var heartbeats = []Mutant{
 		}},
 	},
 	{
-		ID: "H14", Bug: "a session tells nobody that a heartbeat is late",
+		ID: "H14", Bug: "a session does not suspend when a heartbeat is late",
 		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestAPulseKeepsASessionProved", Complaint: "nobody was told"}},
 	},
 	{
