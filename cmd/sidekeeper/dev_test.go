@@ -162,7 +162,7 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 		"--ensemble-port=123456": "from 0 to 65535",
 		"--console-listen=:0":    `--console-listen: ":0" is not a loopback host:port`,
 	} {
-		_, said, code := output(t, "dev", flag)
+		_, said, code := output(t, "dev", "--listen", "127.0.0.1:0", flag)
 		if code != exit.Usage || !strings.Contains(said, complaint) {
 			t.Errorf("%s: exit %d, %q", flag, code, said)
 		}

@@ -57,6 +57,7 @@ func FuzzFieldsOfRequests(f *testing.F) {
 			f.Add(uint8(i), false, choices)
 		}
 	}
+	f.Add(uint8(4), true, "1") // a lease is opened by its stream's first message, and the same message is refused as the second one
 	f.Fuzz(func(t *testing.T, number uint8, operator bool, choices string) {
 		bubble.Test(t, func(t *testing.T) {
 			b := populated(t)

@@ -60,6 +60,11 @@ func TestAnEnsembleThatDeniesTheDirectoriesIsToldFromOneThatDoesNotAnswer(t *tes
 		t.Fatal(err)
 	}
 	defer c.Close()
+	for ctx := within(t, patience); logged.Len() == 0; time.Sleep(tick / 10) {
+		if ctx.Err() != nil {
+			t.Fatal("the log does not say that the ensemble denies the directories")
+		}
+	}
 	_, read := c.Get(t.Context(), "/sidekeeper")
 	_, wrote := c.Commit(t.Context(), recipes.Create("/sidekeeper/key", nil))
 	for doing, err := range map[string]error{"read": read, "write": wrote} {
