@@ -158,13 +158,32 @@ func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
 		return &lockv1.BreakResponse{Forced: request.GetForceAfter() != nil}, nil
 	}
 	as := []string{"lock", "break", "orders", "--operator-address", server.Target, "--reason", "stuck"}
-	wantOutput(t, server, 0, "hold 42 of orders: ended by its sidecar\n", append(as, "--token", "42")...)
+	wantOutput(t, server, 0, "hold 42 of orders: ended by its sidecar, or with its lease\n", append(as, "--token", "42")...)
 	wantOutput(t, server, 0, "hold 42 of orders: removed from outside: its holder may not have known in time\n",
 		append(as, "--token", "42", "--force-after", "0s")...)
 	wantOutput(t, server, 1, "sidekeeper: nobody has this token (FENCING_TOKEN_MISMATCH)\n", append(as, "--token", "1")...)
 	wantOutput(t, server, 64, "sidekeeper: --token is required: take it from `sidekeeper lock show orders`\n", as...)
 	wantOutput(t, server, 64, "sidekeeper: --reason is required: it says why, to the holder and in the audit\n",
 		append(as[:5:5], "--token", "42")...)
+}
+
+func TestLockBreakSaysForWhatItWaits(t *testing.T) {
+	t.Parallel()
+	server := scripted.Start(t)
+	for limit, flags := range map[string][]string{"until the holder's lease has expired": nil, "20s": {"--force-after", "20s"}} {
+		var out, complaints buffer
+		want := "sidekeeper: waiting for the holder's sidecar, at most " + limit + "\n"
+		server.Break = func(ctx context.Context, _ *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
+			for complaints.String() != want && ctx.Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return &lockv1.BreakResponse{}, ctx.Err()
+		}
+		as := []string{"lock", "break", "orders", "--operator-address", server.Target, "--reason", "stuck", "--token", "42"}
+		if code := run(t.Context(), append(as, flags...), strings.NewReader(""), &out, &complaints); code != 0 {
+			t.Errorf("exit %d: %s", code, complaints.String())
+		}
+	}
 }
 
 func TestLeasesListsWhatEachHolds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,12 +55,17 @@ func (r *reach) showExplanation(to io.Writer, explained *sidekeeper.Explanation)
 	for _, cycle := range explained.Cycles {
 		fmt.Fprintln(&text, "circle: "+strings.Join(each(cycle, linkWords), ", "))
 	}
+	if len(explained.Cycles) == 0 && slices.ContainsFunc(explained.Locks, isWaitedFor) {
+		fmt.Fprintln(&text, "no circle is seen: for what a program waits on another lease is not known here")
+	}
 	if explained.Incomplete {
 		fmt.Fprintln(&text, "there is more than is shown")
 	}
 	_, err := io.WriteString(to, text.String())
 	return err
 }
+
+func isWaitedFor(lock *sidekeeper.ExplainedLock) bool { return len(lock.Waiters) > 0 }
 
 func explainedRows(lock *sidekeeper.ExplainedLock) [][]string {
 	name := show.Printable(lock.Name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,5 +44,15 @@ there is more than is shown
 `
 	if shown.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", shown.String(), want)
+	}
+	shown.Reset()
+	explained.Cycles = nil
+	if err := (&reach{}).showExplanation(&shown, explained); err != nil || !strings.Contains(shown.String(), "\nno circle is seen: ") {
+		t.Errorf("%v: it does not say what it does not know:\n%s", err, shown.String())
+	}
+	shown.Reset()
+	explained.Locks = explained.Locks[1:]
+	if err := (&reach{}).showExplanation(&shown, explained); err != nil || strings.Contains(shown.String(), "circle") {
+		t.Errorf("%v: it speaks of circles though no caller waits:\n%s", err, shown.String())
 	}
 }

@@ -76,17 +76,31 @@ func (r *reach) breakHold(
 	command *cobra.Command, name string, token int64, options sidekeeper.BreakOptions,
 ) error {
 	timeout := breakTime(r.timeout, options.ForceAfter)
+	slow := time.AfterFunc(slowBreak, func() {
+		fmt.Fprintln(command.ErrOrStderr(), "sidekeeper: waiting for the holder's sidecar,", atMost(options.ForceAfter))
+	})
+	defer slow.Stop()
 	return r.callWithin(command.Context(), timeout, r.operatorAddress, func(ctx context.Context, client *sidekeeper.Client) error {
 		forced, err := client.Break(ctx, name, token, options)
 		if err != nil {
 			return err
 		}
-		how := "ended by its sidecar"
+		how := "ended by its sidecar, or with its lease"
 		if forced {
 			how = "removed from outside: its holder may not have known in time"
 		}
 		return r.say(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced}, "hold %d of %s: %s\n", token, name, how)
 	})
+}
+
+// slowBreak is how long an operator waits without being told for what.
+const slowBreak = 2 * time.Second
+
+func atMost(forceAfter *time.Duration) string {
+	if forceAfter == nil {
+		return "at most until the holder's lease has expired"
+	}
+	return "at most " + forceAfter.String()
 }
 
 // maxLeaseTime is longer than any lease of a default ensemble lives without being heard of.
