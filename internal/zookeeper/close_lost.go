@@ -36,39 +36,51 @@ func (s *Session) closeLost() {
 	s.closedLate = s.closedLate || late
 	s.mu.Unlock()
 	if late {
-		s.client.work.Go(s.lateClosing)
+		s.client.work.Go(s.remains().closeLate)
 	}
 }
 
-// lateClosing tries until the session is closed or has expired by itself, at one server after the other. A server that takes the frames and
-// does not answer may have renewed the session in vain: it is not asked again.
-func (s *Session) lateClosing() {
-	ctx, cancel := context.WithTimeout(s.client.life, s.timeout()+2*s.client.config.TickTime)
-	defer cancel()
-	if !errors.Is(s.Err(), errClosed) {
-		pause(ctx, s.expiry().since(s.now()))
+// Remains are what it takes to close a session at the ensemble once the session itself has ended here.
+type remains struct {
+	client   *Client
+	log      *zap.Logger
+	id       int64
+	password [passwordBytes]byte
+	auth     []byte
+	timeout  time.Duration
+	expiry   instant // the first at which the ensemble could have expired it by itself; past if that need not be waited for
+}
+
+func (s *Session) remains() *remains {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := &remains{client: s.client, log: s.log, id: s.id, password: s.password, auth: s.auth, timeout: s.negotiated}
+	if !errors.Is(s.err, errClosed) {
+		of.expiry = s.proof.deadline.add(s.proof.reserve()) // a timeout after what proved it last
 	}
-	servers := s.client.serversFrom(s.client.reader.address())
+	return of
+}
+
+// closeLate tries until the session is closed or has expired by itself, at one server after the other. A server that takes the frames and
+// does not answer may have renewed the session in vain: it is not asked again.
+func (r *remains) closeLate() {
+	ctx, cancel := context.WithTimeout(r.client.life, r.timeout+2*r.client.config.TickTime)
+	defer cancel()
+	pause(ctx, r.expiry.since(instant(r.client.config.Clock())))
+	servers := r.client.serversFrom(r.client.reader.address())
 	for len(servers) > 0 && ctx.Err() == nil {
 		server := servers[0]
 		servers = servers[1:]
-		taken, err := s.closeLateAt(ctx, server)
+		taken, err := r.closeLateAt(ctx, server)
 		if err == nil {
-			s.log.Debug("session closed late", zap.String("server", server))
+			r.log.Debug("session closed late", zap.String("server", server))
 			return
 		}
 		if !taken {
 			servers = append(servers, server)
 		}
-		pause(ctx, s.client.upTo(200*time.Millisecond)+time.Millisecond)
+		pause(ctx, r.client.upTo(200*time.Millisecond)+time.Millisecond)
 	}
-}
-
-// expiry is the first instant at which the ensemble could have expired the session by itself: a timeout after what proved it last.
-func (s *Session) expiry() instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proof.deadline.add(s.proof.reserve())
 }
 
 // A closing is how a session is closed at a server.
@@ -80,37 +92,37 @@ type closing struct {
 var closingLate = closing{dial: lateClosingDial, answers: lateClosingTime}
 
 // closeLateAt is closeAt, of few sessions at once.
-func (s *Session) closeLateAt(ctx context.Context, server string) (taken bool, err error) {
-	leave, err := s.client.lateClosings.enter(ctx.Done())
+func (r *remains) closeLateAt(ctx context.Context, server string) (taken bool, err error) {
+	leave, err := r.client.lateClosings.enter(ctx.Done())
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	return s.closeAt(ctx, server, closingLate)
+	return r.closeAt(ctx, server, closingLate)
 }
 
 // closeFor closes the session at one server after the other until it is closed, or the other session has ended. What a server has of it
 // that stands still is refused from then on. Each server gets the time that sessions give it.
-func (s *Session) closeFor(ctx context.Context, other *Session) error {
-	trace.Tell(trace.Step{Kind: trace.Replaced, Session: s.ID()})
+func (r *remains) closeFor(ctx context.Context, other *Session) error {
+	trace.Tell(trace.Step{Kind: trace.Replaced, Session: r.id})
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.client.work.Go(func() {
+	r.client.work.Go(func() {
 		select {
 		case <-other.Done():
 			cancel(other.Err())
 		case <-ctx.Done():
 		}
 	})
-	how := closing{dial: min(time.Second, other.serverTimeout()), answers: other.serverTimeout(), newest: s.client.shown.zxid.Load()}
-	servers := s.client.serversFrom(other.server())
+	how := closing{dial: min(time.Second, other.serverTimeout()), answers: other.serverTimeout(), newest: r.client.shown.zxid.Load()}
+	servers := r.client.serversFrom(other.server())
 	for failures := 0; ctx.Err() == nil; failures++ {
-		_, err := s.closeAt(ctx, servers[failures%len(servers)], how)
+		_, err := r.closeAt(ctx, servers[failures%len(servers)], how)
 		if err == nil {
 			return nil
 		}
-		s.log.Debug("the reader's old session is not closed yet", zap.Error(err))
-		pause(ctx, s.client.retryPause(failures))
+		r.log.Debug("the reader's old session is not closed yet", zap.Error(err))
+		pause(ctx, r.client.retryPause(failures))
 	}
 	return context.Cause(ctx)
 }
@@ -118,34 +130,34 @@ func (s *Session) closeFor(ctx context.Context, other *Session) error {
 // closeAt comes back to the session and closes it, at one server and in one write, so that no server gets the one without the other. It
 // says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
 // no such session any more.
-func (s *Session) closeAt(ctx context.Context, server string, how closing) (taken bool, err error) {
-	if s.client.silentServers.avoids(server) {
+func (r *remains) closeAt(ctx context.Context, server string, how closing) (taken bool, err error) {
+	if r.client.silentServers.avoids(server) {
 		return false, errSilent
 	}
 	defer func() {
 		if silent := timedOut(err) && ctx.Err() == nil; silent || err == nil {
-			s.client.silentServers.note(server, !silent)
+			r.client.silentServers.note(server, !silent)
 		}
 	}()
 	dialing, cancel := context.WithTimeout(ctx, how.dial)
 	defer cancel()
-	if s.client.config.SASL != nil {
-		if err := s.client.prepareSASL(dialing, server); err != nil {
+	if r.client.config.SASL != nil {
+		if err := r.client.prepareSASL(dialing, server); err != nil {
 			return false, err
 		}
 	}
-	conn, err := s.client.connect(dialing, server)
+	conn, err := r.client.connect(dialing, server)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(how.answers))
-	if s.client.config.SASL != nil {
-		err = s.closeAuthenticated(conn, server, how.newest)
+	if r.client.config.SASL != nil {
+		err = r.closeAuthenticated(conn, server, how.newest)
 		return !errors.Is(err, io.EOF), err
 	}
-	if _, err := conn.Write(append(s.closeHandshake(how.newest), closeFrame()...)); err != nil {
+	if _, err := conn.Write(append(r.closeHandshake(how.newest), closeFrame()...)); err != nil {
 		return true, err
 	}
 	err = awaitCloseReply(conn)
@@ -159,24 +171,22 @@ func timedOut(err error) bool {
 
 // closeHandshake is a handshake for the session, and who we are. It asks for the shortest timeout there is: if only the handshake is heeded,
 // the session is to last no longer for it than it must.
-func (s *Session) closeHandshake(newest int64) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := handshakeFrame(s.id, 0, s.password[:])
+func (r *remains) closeHandshake(newest int64) []byte {
+	b := handshakeFrame(r.id, 0, r.password[:])
 	binary.BigEndian.PutUint64(b[connectZxid:], uint64(newest))
-	return append(b, s.auth...)
+	return append(b, r.auth...)
 }
 
 // closeAuthenticated closes the session at a server that demands an exchange of packets between the handshake and the request.
-func (s *Session) closeAuthenticated(conn net.Conn, server string, newest int64) error {
-	if _, err := conn.Write(s.closeHandshake(newest)); err != nil {
+func (r *remains) closeAuthenticated(conn net.Conn, server string, newest int64) error {
+	if _, err := conn.Write(r.closeHandshake(newest)); err != nil {
 		return err
 	}
 	session, _, err := readGreeting(conn)
 	if err != nil || session == 0 { // it has expired
 		return err
 	}
-	if err := exchangeSASL(conn, conn, s.client.config.SASL, server); err != nil {
+	if err := exchangeSASL(conn, conn, r.client.config.SASL, server); err != nil {
 		return err
 	}
 	if _, err := conn.Write(closeFrame()); err != nil {

@@ -49,7 +49,7 @@ func TestOnlyWhoDoesNotAnswerAClosingIsTakenForSilent(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				list := newServerList([]string{"one", "other"}, zap.NewNop())
 				client := &Client{config: Config{Dial: c.dial}, lateClosings: make(gate, 1), silentServers: newSilentServers(list)}
-				if _, err := (&Session{client: client}).closeAt(t.Context(), "one", closingLate); err == nil {
+				if _, err := (&remains{client: client}).closeAt(t.Context(), "one", closingLate); err == nil {
 					t.Error("it is closed")
 				}
 				if silent := client.silentServers.avoids("one"); silent != c.silent {

@@ -72,7 +72,7 @@ func (r *reader) run(ctx context.Context) {
 // succeed readies the session for the view after this one, if there was one. If the session fails on the way it is over anyway.
 func (s *Session) succeed(ctx context.Context, last *view) error {
 	if last != nil && last.unanswered.Load() > 0 {
-		if err := last.session.closeFor(ctx, s); err != nil {
+		if err := last.session.remains().closeFor(ctx, s); err != nil {
 			s.Close(ctx)
 			return err
 		}
