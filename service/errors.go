@@ -207,7 +207,7 @@ func QuotaExceeded(limit string, most int, identity string, retry time.Duration)
 		made.facts["retry_after_ms"] = fmt.Sprint(made.retry.Milliseconds())
 		made.text += ", again in " + made.retry.String()
 	} else {
-		made.text += ": give up what is not needed, or have the limit raised in the policy"
+		made.text += ": give up what is not needed, or have an operator raise the limit"
 	}
 	return made
 }
