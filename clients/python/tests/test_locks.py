@@ -14,7 +14,9 @@ import pytest
 
 import sidekeeper
 from sidekeeper import aio
+from sidekeeper._types import LockView, SemaphoreView
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
+from sidekeeper.semaphore.v1 import semaphore_pb2
 
 from conftest import PATIENT, Sidecar
 
@@ -81,6 +83,11 @@ async def test_readers_hold_together(client: aio.Client) -> None:
             await client.acquire("table", mode=sidekeeper.Mode.WRITE, wait=0)
         with pytest.raises(sidekeeper.LockKindMismatchError):
             await client.acquire("table", wait=0)
+
+
+def test_views_say_how_many_waiters_they_omit() -> None:
+    assert LockView._of(lock_pb2.View(waiters_omitted=3)).waiters_omitted == 3
+    assert SemaphoreView._of(semaphore_pb2.View(waiters_omitted=4)).waiters_omitted == 4
 
 
 async def test_a_bad_name_is_told_with_its_field(client: aio.Client) -> None:

@@ -74,6 +74,8 @@ async def test_who_asks_for_one_of_several_locks_asks_for_all(client: aio.Client
     assert await client.revoke("accounts/9", reason="audit") == 1
     assert (await asyncio.wait_for(asked.get(), PATIENT)).reason == "audit"
     assert held.revocation is not None
+    (holder,) = (await client.get_lock("accounts/9")).holders
+    assert holder.revocation_requested
     await held.release()
 
 

@@ -154,6 +154,8 @@ export interface PermitContender {
   readonly identity: string;
   /** That its permit bears; undefined of one without a number, and while it waits. */
   readonly number: number | undefined;
+  /** Whether another caller has asked it to release its permits. */
+  readonly revocationRequested: boolean;
 }
 
 /** A number that was lost, and that no caller gets for a while. */
@@ -172,6 +174,8 @@ export interface SemaphoreView {
   readonly held: number;
   readonly holders: readonly PermitContender[];
   readonly waiters: readonly PermitContender[];
+  /** How many more wait that are not shown, because there are too many for one message. */
+  readonly waitersOmitted: number;
   /** The numbers that no permit bears and that rest, in order. */
   readonly quarantines: readonly Quarantine[];
   /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
@@ -185,11 +189,13 @@ export function semaphoreViewFrom(wire: View | undefined, stale = false): Semaph
     held: wire?.held ?? 0,
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
+    waitersOmitted: wire?.waitersOmitted ?? 0,
     quarantines: (wire?.quarantines ?? []).map(({ number, until }) => ({ number, until })),
     stale,
   };
 }
 
-function contenderFrom({ permits, owner, metadata, token, age, foreign, identity, number }: Contender): PermitContender {
-  return { permits: permits ?? 0, owner, metadata, token, age: seconds(age), foreign, identity, number };
+function contenderFrom(wire: Contender): PermitContender {
+  const { owner, metadata, token, foreign, identity, number, revocationRequested } = wire;
+  return { permits: wire.permits ?? 0, owner, metadata, token, age: seconds(wire.age), foreign, identity, number, revocationRequested };
 }

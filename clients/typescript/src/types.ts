@@ -61,6 +61,8 @@ export interface Contender {
   readonly foreign: boolean;
   /** Of a claim, which has no process; undefined of others. */
   readonly claim: Reservation | undefined;
+  /** Whether another caller has asked it to release the lock. */
+  readonly revocationRequested: boolean;
 }
 
 /** The caller's place in the queue of a lock. */
@@ -83,6 +85,8 @@ export interface LockView {
   readonly name: string;
   readonly holders: readonly Contender[];
   readonly waiters: readonly Contender[];
+  /** How many more wait that are not shown, because there are too many for one message. */
+  readonly waitersOmitted: number;
   /** From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date. */
   readonly stale: boolean;
 }
@@ -193,6 +197,7 @@ export function contenderFrom(wire: WireContender): Contender {
     age: seconds(wire.age),
     foreign: wire.foreign,
     claim: wire.claim,
+    revocationRequested: wire.revocationRequested,
   };
 }
 
@@ -201,6 +206,7 @@ export function lockViewFrom(wire: View | undefined, stale = false): LockView {
     name: wire?.name ?? "",
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
+    waitersOmitted: wire?.waitersOmitted ?? 0,
     stale,
   };
 }

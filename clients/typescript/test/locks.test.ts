@@ -6,7 +6,11 @@ import { getEventListeners } from "node:events";
 import test from "node:test";
 
 import { sleep, use } from "../src/clock.js";
+import { View } from "../src/gen/sidekeeper/lock/v1/lock.js";
+import { View as SemaphoreView } from "../src/gen/sidekeeper/semaphore/v1/semaphore.js";
 import { Client, LeaseClosedError, LeaseLostError, LockHeldError, LostError, SidekeeperError } from "../src/index.js";
+import { semaphoreViewFrom } from "../src/permits.js";
+import { lockViewFrom } from "../src/types.js";
 import { PATIENT, connected, until } from "./sidecar.js";
 
 void test("a lock is released at the end of its block", async (t) => {
@@ -18,6 +22,11 @@ void test("a lock is released at the end of its block", async (t) => {
     await assert.rejects(client.acquire("orders", { wait: 0 }), LockHeldError);
   }
   await (await client.acquire("orders", { wait: 0 })).release();
+});
+
+void test("views say how many waiters they omit", () => {
+  assert.equal(lockViewFrom(View.fromPartial({ waitersOmitted: 3 })).waitersOmitted, 3);
+  assert.equal(semaphoreViewFrom(SemaphoreView.fromPartial({ waitersOmitted: 4 })).waitersOmitted, 4);
 });
 
 void test("a body that fails fails with its own error, and releases the lock", async (t) => {

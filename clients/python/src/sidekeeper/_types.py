@@ -80,13 +80,16 @@ class Contender:
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
     claim: Reservation | None = None
     """Of a claim, which has no process; None of others."""
+    revocation_requested: bool = False
+    """Whether another caller has asked it to release the lock."""
 
     @staticmethod
     def _of(wire: hold_pb2.Contender) -> Contender:
         mode = Mode(wire.mode or Mode.EXCLUSIVE)
         token, age = Token(wire.token), seconds(wire.age)
         claim = Reservation._of(wire.claim) if wire.HasField("claim") else None
-        return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity, claim)
+        asked = wire.revocation_requested
+        return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity, claim, asked)
 
 
 @dataclass(frozen=True)
@@ -415,11 +418,13 @@ class PermitContender:
     """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
     number: int | None = None
     """That its permit bears; None of one without a number, and while it waits."""
+    revocation_requested: bool = False
+    """Whether another caller has asked it to release its permits."""
 
     @staticmethod
     def _of(c: hold_pb2.Contender) -> PermitContender:
-        labels, number = dict(c.metadata), number_of(c)
-        return PermitContender(c.permits, c.owner, labels, c.token, seconds(c.age), c.foreign, c.identity, number)
+        labels, number, asked = dict(c.metadata), number_of(c), c.revocation_requested
+        return PermitContender(c.permits, c.owner, labels, c.token, seconds(c.age), c.foreign, c.identity, number, asked)
 
 
 def number_of(wire: hold_pb2.Contender | semaphore_pb2.Granted) -> int | None:
@@ -455,11 +460,14 @@ class SemaphoreView:
     """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
     quarantines: tuple[Quarantine, ...] = ()
     """The numbers that no permit bears and that rest, in order."""
+    waiters_omitted: int = 0
+    """How many more wait that are not shown, because there are too many for one message."""
 
     @staticmethod
     def _of(wire: semaphore_pb2.View, stale: bool = False) -> SemaphoreView:
         holders, waiters = tuple(map(PermitContender._of, wire.holders)), tuple(map(PermitContender._of, wire.waiters))
-        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters, stale, tuple(map(Quarantine._of, wire.quarantines)))
+        resting = tuple(map(Quarantine._of, wire.quarantines))
+        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters, stale, resting, wire.waiters_omitted)
 
 
 @dataclass(frozen=True)
@@ -471,10 +479,13 @@ class LockView:
     waiters: tuple[Contender, ...]
     stale: bool = False
     """From a watch: whether contact with the ensemble or the sidecar is lost, so that this may be out of date."""
+    waiters_omitted: int = 0
+    """How many more wait that are not shown, because there are too many for one message."""
 
     @staticmethod
     def _of(wire: lock_pb2.View, stale: bool = False) -> LockView:
-        return LockView(wire.name, tuple(map(Contender._of, wire.holders)), tuple(map(Contender._of, wire.waiters)), stale)
+        holders, waiters = tuple(map(Contender._of, wire.holders)), tuple(map(Contender._of, wire.waiters))
+        return LockView(wire.name, holders, waiters, stale, wire.waiters_omitted)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import java.util.OptionalInt;
  * @param token of its permits; 0 if it waits
  * @param age how long it has held its permits, or waits, by the ensemble's clock
  * @param foreign whether it is a client of the ensemble that is not Sidekeeper's
+ * @param revocationRequested whether another caller has asked it to release its permits
  * @param number that its permit bears; empty of one without a number, and while it waits
  */
 public record PermitContender(
@@ -25,4 +26,5 @@ public record PermitContender(
     long token,
     Duration age,
     boolean foreign,
+    boolean revocationRequested,
     OptionalInt number) {}

@@ -48,6 +48,7 @@ public record SemaphoreView(
         wire.getToken(),
         Wire.duration(wire.getAge()),
         wire.getForeign(),
+        wire.getRevocationRequested(),
         wire.hasNumber() ? OptionalInt.of(wire.getNumber()) : OptionalInt.empty());
   }
 }

@@ -137,6 +137,7 @@ class SeveralTest {
     assertEquals(1, client.revoke("accounts/9", "audit", null));
     assertEquals("audit", asked.get(Sidecar.PATIENT, TimeUnit.SECONDS).reason());
     assertTrue(held.revocation().isPresent());
+    assertTrue(client.getLock("accounts/9").holders().get(0).revocationRequested());
     sidecar.expire("accounts/9");
     assertEquals(
         "locks accounts/7, accounts/9", told.get(Sidecar.PATIENT, TimeUnit.SECONDS).what());
