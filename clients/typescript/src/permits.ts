@@ -197,5 +197,15 @@ export function semaphoreViewFrom(wire: View | undefined, stale = false): Semaph
 
 function contenderFrom(wire: Contender): PermitContender {
   const { owner, metadata, token, foreign, identity, number, revocationRequested } = wire;
-  return { permits: wire.permits ?? 0, owner, metadata, token, age: seconds(wire.age), foreign, identity, number, revocationRequested };
+  return {
+    permits: wire.permits ?? 0,
+    owner,
+    metadata,
+    token,
+    age: seconds(wire.age),
+    foreign,
+    identity,
+    number,
+    revocationRequested,
+  };
 }

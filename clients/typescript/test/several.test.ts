@@ -77,7 +77,10 @@ void test("who asks for one of several locks asks for all", async (t) => {
   await until("it is asked", PATIENT, () => asked.length > 0);
   assert.equal(asked[0]?.reason, "audit");
   assert.deepEqual(held.revocation, asked.at(-1));
-  assert.deepEqual((await client.getLock("accounts/9")).holders.map((holder) => holder.revocationRequested), [true]);
+  assert.deepEqual(
+    (await client.getLock("accounts/9")).holders.map((holder) => holder.revocationRequested),
+    [true],
+  );
   await held.release();
 });
 
