@@ -35,7 +35,7 @@ type companyWalk struct {
 	passedBy int
 	before   instant // the newest that counts
 	quiet    instant // since when a heartbeat is half late and none has been answered; 0 if that is not so
-	left     instant // when the prober has left, whose next one nobody has summoned; 0 if none has
+	left     instant // when the prober has left and the company has summoned no other; 0 if none has left
 	fault    string
 }
 
@@ -75,7 +75,7 @@ func (w *companyWalk) look() {
 	}
 	if doubts {
 		if len(w.members) < 2 || w.quiet == 0 || w.now.since(w.quiet) < w.patience {
-			w.fault = "contact is called late too soon, or for nobody"
+			w.fault = "the company calls contact late too soon, or for no member"
 		}
 		w.quiet = never
 	}
@@ -126,7 +126,7 @@ func (w *companyWalk) answer() {
 	}
 }
 
-// judge looks whether anybody relies on nobody.
+// judge looks whether a member relies on a prober that is gone.
 func (w *companyWalk) judge() {
 	probers := 0
 	for _, each := range w.members {
@@ -142,7 +142,7 @@ func (w *companyWalk) judge() {
 	case len(w.members) > 1 && probers != 1:
 		w.fault = fmt.Sprintf("%d probers", probers)
 	case w.quiet != 0 && w.now.since(w.quiet) > w.patience:
-		w.fault = "nobody is told that contact is late"
+		w.fault = "no member is told that contact is late"
 	case w.left != 0 && w.now > max(w.left, w.proved.add(w.interval/2)):
 		w.fault = "the next prober is not summoned"
 	}

@@ -195,7 +195,7 @@ func (w *pulseWalk) judge(what effects) {
 	case w.stage == asking && !w.underWay:
 		w.fault = "it waits for the answer to nothing"
 	case w.stage != resting && waited >= w.interval && !w.suspended:
-		w.fault = "a heartbeat is late, and nobody was told"
+		w.fault = "a heartbeat is late, and the session has told no caller"
 	case w.stage != resting && w.round.leads && waited >= w.interval/2 && w.passedOn != w.asked:
 		w.fault = "a prober is half late, and goes on as one"
 	case w.connected && w.on != w.number:

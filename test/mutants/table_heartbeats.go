@@ -65,12 +65,12 @@ var heartbeats = []Mutant{
 	},
 	{
 		ID: "H14", Bug: "a session does not suspend when a heartbeat is late",
-		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestAPulseKeepsASessionProved", Complaint: "nobody was told"}},
+		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestAPulseKeepsASessionProved", Complaint: "has told no caller"}},
 	},
 	{
 		ID: "H15", Bug: "sessions that another one proves do not hear that its heartbeats are late",
 		Catchers: []Catcher{{
-			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "nobody is told that contact is late",
+			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "no member is told that contact is late",
 		}},
 	},
 	{
