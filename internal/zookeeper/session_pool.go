@@ -213,6 +213,14 @@ func (p *PooledSession) AssuredFor() time.Duration {
 	return p.Session.AssuredFor()
 }
 
+// Prove fails once p is closed; see Session.Prove.
+func (p *PooledSession) Prove(ctx context.Context) error {
+	if err := p.Session.Prove(ctx); err != nil {
+		return err
+	}
+	return p.Err()
+}
+
 // Enqueue implements recipes.Session.
 func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (recipes.Enqueued, error) {
 	if err := p.enter(); err != nil {
