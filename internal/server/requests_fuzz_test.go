@@ -24,7 +24,7 @@ import (
 // Whatever bytes are sent to any rpc, they are answered with a status, and nothing is left of them but what was asked for.
 func FuzzRequests(f *testing.F) {
 	for i, rpc := range prototypes(f) {
-		for _, choices := range fillings {
+		for _, choices := range seeds() {
 			request := proto.Clone(rpc)
 			(&filler{choices: []byte(choices)}).fill(request.ProtoReflect())
 			encoded, err := proto.Marshal(request)
@@ -52,7 +52,7 @@ func FuzzRequests(f *testing.F) {
 // The same for requests that can be read, whatever stands in their fields.
 func FuzzFieldsOfRequests(f *testing.F) {
 	for i := range prototypes(f) {
-		for _, choices := range fillings {
+		for _, choices := range seeds() {
 			f.Add(uint8(i), true, choices)
 			f.Add(uint8(i), false, choices)
 		}
@@ -145,6 +145,14 @@ func outcomeCode(err error) codes.Code {
 var fillings = []string{
 	"", "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09", strings.Repeat("\x01", 40), strings.Repeat("\x01\x02\x03", 20),
 	strings.Repeat("\x01\x05", 20), strings.Repeat("\x01\x01\x07", 20), strings.Repeat("\x01\x0b\x11\x03", 20), strings.Repeat("\xff", 40),
+}
+
+// seeds are the fillings, or a few of them with -short: each rpc is called with each.
+func seeds() []string {
+	if testing.Short() {
+		return fillings[3:5]
+	}
+	return fillings
 }
 
 // A filler fills messages: each byte decides something, and when there are no more, all that is left is left out.

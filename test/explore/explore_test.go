@@ -11,7 +11,7 @@ import (
 
 // A world of few states is exhausted in seconds. One of many takes as long as all that have fewer.
 const (
-	fewStates  = 220_000
+	fewStates  = 50_000
 	manyStates = 400_000
 )
 
