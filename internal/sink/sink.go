@@ -3,8 +3,10 @@
 package sink
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,6 +24,8 @@ const (
 	farewell = time.Second // how long the last lines may take
 )
 
+var errSlow = errors.New("a write takes longer than a second")
+
 // A Sink writes the lines of one or several logs to one place, in their order.
 type Sink struct {
 	to      io.Writer
@@ -34,12 +38,14 @@ type Sink struct {
 	beside  []*Sink
 	logs    []*Log
 	waiting []byte
-	due     time.Time // when it is to be written; zero if nothing is
-	written []byte    // the lines of the last write, whose memory is used again
-	shares  []share   // of that write, by log
-	began   time.Time // when the write under way began; zero if there is none
-	failed  bool      // the last write
-	torn    bool      // the last write ended within a line
+	due     time.Time   // when it is to be written; zero if nothing is
+	written []byte      // the lines of the last write, whose memory is used again
+	shares  []share     // of that write, by log
+	began   time.Time   // when the write under way began; zero if there is none
+	slow    *time.Timer // looks whether the write under way takes too long
+	failed  bool        // the last write
+	ails    bool        // it has failed, or one takes too long, since a write last succeeded
+	torn    bool        // the last write ended within a line
 	closed  bool
 }
 
@@ -47,6 +53,8 @@ type Sink struct {
 func New(to io.Writer) *Sink {
 	s := &Sink{to: to, timer: time.NewTimer(Delay), closes: make(chan struct{}), done: make(chan struct{})}
 	s.timer.Stop()
+	s.slow = time.AfterFunc(stuck, s.look)
+	s.slow.Stop()
 	go s.run()
 	return s
 }
@@ -68,6 +76,8 @@ type Log struct {
 	waiting       int // lines
 	size, writing int // bytes that wait, and that are being written
 	before, after int // lines that are missing before and after those that wait, and not told yet
+
+	next, now []func(all bool) // are told of the lines that wait, and of those that are being written
 }
 
 // Options are how a log is written. Each of them may be left out.
@@ -75,6 +85,10 @@ type Options struct {
 	Wait    time.Duration          // for how long a line waits for others to be written with, at most
 	Gap     func(lines int) []byte // the line that stands where so many are missing; a plain sentence
 	Dropped func(lines int)        // counts lines that are missing
+
+	// Ails is called once when lines cannot be written, and Heals once when they can again, with how many are missing. Neither may wait, or use the sink.
+	Ails  func(why error)
+	Heals func(missing int)
 }
 
 // Log begins a log.
@@ -142,8 +156,70 @@ func (l *Log) Takes() bool {
 	s := l.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && !s.failed && l.before+l.after == 0 && l.writing+l.size <= room/2 &&
-		(s.began.IsZero() || time.Since(s.began) < stuck)
+	return !s.closed && !s.failed && l.before+l.after == 0 && l.writing+l.size <= room/2 && !s.isSlow()
+}
+
+// isSlow says whether the write under way takes too long. The lock is held.
+func (s *Sink) isSlow() bool { return !s.began.IsZero() && time.Since(s.began) >= stuck }
+
+// Written has then called once, perhaps at once: when all lines that were given to the log so far are written, or when one is missing, or its
+// write takes too long. then must not wait.
+func (l *Log) Written(then func(all bool)) {
+	s := l.sink
+	s.mu.Lock()
+	missing := s.closed || l.after > 0 || s.isSlow()
+	switch {
+	case !missing && l.waiting > 0:
+		l.next = append(l.next, then)
+	case !missing && l.writing > 0:
+		l.now = append(l.now, then)
+	default:
+		missing = missing || l.before > 0
+		defer then(!missing)
+	}
+	s.mu.Unlock()
+}
+
+// look has those told that wait for a write which takes too long.
+func (s *Sink) look() {
+	s.mu.Lock()
+	var told []func(all bool)
+	if s.isSlow() {
+		s.ailLocked(errSlow)
+		for _, l := range s.logs {
+			told = slices.Concat(told, l.now, l.next)
+			l.now, l.next = nil, nil
+		}
+	}
+	s.mu.Unlock()
+	for _, then := range told {
+		then(false)
+	}
+}
+
+func (s *Sink) ailLocked(why error) {
+	if s.ails {
+		return
+	}
+	s.ails = true
+	for _, l := range s.logs {
+		if l.of.Ails != nil {
+			l.of.Ails(why)
+		}
+	}
+}
+
+// healLocked takes in that lines were written, which say of these shares that lines are missing.
+func (s *Sink) healLocked(shares []share) {
+	if !s.ails {
+		return
+	}
+	s.ails = false
+	for i, of := range shares {
+		if l := s.logs[i]; l.of.Heals != nil {
+			l.of.Heals(of.before + of.after + l.before + l.after)
+		}
+	}
 }
 
 // Close writes what waits, for a second at most, and says whether that was done. Further lines are dropped.
@@ -188,26 +264,40 @@ func (s *Sink) write(last bool) {
 		return
 	}
 	n, err := s.to.Write(lines)
-	s.mu.Lock()
-	s.began = time.Time{}
-	for i := range shares {
-		s.logs[i].writing = 0
-	}
-	if s.failed = err != nil; n > 0 {
-		s.torn = lines[n-1] != '\n'
-	}
-	if s.failed {
-		for i, of := range shares {
-			s.logs[i].before += of.waiting + of.before + of.after
-		}
-		s.writeInLocked(again)
-	}
-	s.mu.Unlock()
+	told := s.conclude(lines, shares, n, err)
 	for i, of := range shares {
 		if err != nil {
 			s.logs[i].drop(of.waiting)
 		}
 	}
+	for _, then := range told {
+		then(err == nil)
+	}
+}
+
+// conclude takes in how a write has ended, and returns who is to be told.
+func (s *Sink) conclude(lines []byte, shares []share, n int, err error) (told []func(all bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began = time.Time{}
+	s.slow.Stop()
+	if s.failed = err != nil; n > 0 {
+		s.torn = lines[n-1] != '\n'
+	}
+	for i, of := range shares {
+		l := s.logs[i]
+		told = append(told, l.now...)
+		if l.writing, l.now = 0, nil; s.failed {
+			l.before += of.waiting + of.before + of.after
+		}
+	}
+	if s.failed {
+		s.writeInLocked(again)
+		s.ailLocked(err)
+	} else {
+		s.healLocked(shares)
+	}
+	return told
 }
 
 // take is what waits, with a line wherever some are missing. It is good until the next one.
@@ -223,6 +313,7 @@ func (s *Sink) take(last bool) (lines []byte, shares []share) {
 		before, after = append(before, l.gap(l.before)...), append(after, l.gap(l.after)...)
 		s.shares = append(s.shares, share{l.waiting, l.before, l.after})
 		l.waiting, l.size, l.writing, l.before, l.after = 0, 0, l.size, 0, 0
+		l.now, l.next = l.next, nil
 	}
 	if lines = s.waiting; len(before)+len(after) > 0 {
 		lines = append(append(before, s.waiting...), after...)
@@ -233,6 +324,7 @@ func (s *Sink) take(last bool) (lines []byte, shares []share) {
 	}
 	if len(lines) > 0 {
 		s.began = time.Now()
+		s.slow.Reset(stuck)
 	}
 	return lines, s.shares
 }

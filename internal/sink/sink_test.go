@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -254,6 +255,109 @@ func TestALogTakesNothingWhileAWriteTakesLong(t *testing.T) {
 		close(to.stops)
 		to.read()
 		same(t, "when it was written", audit.Takes(), true)
+		s.Close()
+	})
+}
+
+// told is what a caller hears that asks whether its lines are written.
+func told(of *counted) (answers func() []bool) {
+	var mu sync.Mutex
+	var heard []bool
+	of.Written(func(all bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, all)
+	})
+	return func() []bool {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(heard)
+	}
+}
+
+func TestWhetherALineIsWrittenIsToldOnceThatIsKnown(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		to := &reader{}
+		s := New(to)
+		log, audit := begin(s, "log", Delay), begin(s, "audit", Brief)
+		answer := func(what string, of func() []bool, want string) {
+			t.Helper()
+			same(t, what, fmt.Sprint(of()), want)
+		}
+		answer("nothing waits", told(audit), "[true]")
+		audit.say("first")
+		first := told(audit)
+		answer("while it waits for others", first, "[]")
+		<-time.After(Brief)
+		answer("written", first, "[true]")
+
+		to.breaks(errors.New("no space left on device"), 0)
+		log.say("another log's")
+		audit.say("second")
+		second := told(audit)
+		<-time.After(Brief)
+		answer("on a full disk", second, "[false]")
+		answer("asked afterwards", told(audit), "[false]")
+		to.breaks(nil, 0)
+		audit.say("third")
+		third := told(audit)
+		<-time.After(Brief)
+		answer("a line after the gap", third, "[true]")
+
+		to.stops = make(chan struct{})
+		audit.say("fourth")
+		<-time.After(Brief)
+		inWrite := told(audit)
+		audit.say("fifth")
+		behind := told(audit)
+		<-time.After(stuck - time.Nanosecond)
+		answer("while the disk hangs", inWrite, "[]")
+		<-time.After(time.Nanosecond)
+		answer("that hangs for too long", inWrite, "[false]")
+		answer("the line behind it", behind, "[false]")
+		answer("asked while it hangs", told(audit), "[false]")
+		close(to.stops)
+		answer("written after all", inWrite, "[false]")
+		s.Close()
+		answer("closed", told(audit), "[false]")
+	})
+}
+
+func TestThatLinesCannotBeWrittenIsToldOnceAndThatTheyCanAgain(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		to, said := &reader{}, ""
+		s := New(to)
+		log := s.Log(Options{
+			Ails:  func(why error) { said += why.Error() + "; " },
+			Heals: func(missing int) { said += fmt.Sprint(missing, " are missing; ") },
+		})
+		hears := func(want string) {
+			t.Helper()
+			to.read()
+			same(t, "told", said, want)
+			said = ""
+		}
+		fmt.Fprintln(log, "first")
+		hears("")
+		to.breaks(errors.New("no space left on device"), 0)
+		for range 3 {
+			fmt.Fprintln(log, "more")
+			synctest.Wait()
+		}
+		<-time.After(3 * again)
+		hears("no space left on device; ")
+		to.breaks(nil, 0)
+		<-time.After(again)
+		hears("3 are missing; ")
+		to.stops = make(chan struct{})
+		fmt.Fprintln(log, "slow")
+		<-time.After(2 * stuck)
+		hears("a write takes longer than a second; ")
+		close(to.stops)
+		hears("0 are missing; ")
 		s.Close()
 	})
 }
