@@ -12,20 +12,28 @@ import (
 // An audit is the record of who was given what and lost it, and who ended what belongs to others. docs/audit.md has each event's
 // fields. An entry is enough to find a lease or a hold in the log, and of no use for using one.
 type audit struct {
-	log   *zap.Logger
-	takes func() bool // nil if things are granted even if it takes no lines
+	log    *zap.Logger
+	strict Record // nil if things are granted even if they cannot be told
 }
 
-func newAudit(log *zap.Logger, takes func() bool) audit {
+// A Record is where the lines of an audit go that must be complete.
+type Record interface {
+	// Takes says whether it takes further lines, as far as is known.
+	Takes() bool
+	// Written has then called, perhaps at once and within a second, with whether all lines so far are written.
+	Written(then func(all bool))
+}
+
+func newAudit(log *zap.Logger, strict Record) audit {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return audit{log, takes}
+	return audit{log, strict}
 }
 
 // refuses says why nothing may be granted now, since that could not be told; nil if it may.
 func (a audit) refuses() error {
-	if a.takes == nil || a.takes() {
+	if a.strict == nil || a.strict.Takes() {
 		return nil
 	}
 	return errNotRecorded
@@ -37,6 +45,27 @@ func (s *held[P, M]) mayBeGranted() error {
 		return nil
 	}
 	return s.services.audit.refuses()
+}
+
+// whenRecorded goes on once the grant is written, of which nobody knows so far. What the ensemble has a record of by now is refused no more: it
+// counts for others.
+func (s *held[P, M]) whenRecorded(then func()) {
+	strict := s.services.audit.strict
+	if strict == nil || s.recipe.early || s.hold == nil || s.hold.once != nil || s.hold.resumed {
+		then()
+		return
+	}
+	strict.Written(func(all bool) {
+		s.do(func() {
+			switch {
+			case s.phase != recording:
+			case all:
+				then()
+			default:
+				s.finish(errNotRecorded)
+			}
+		})
+	})
 }
 
 func (a audit) granted(h *hold) { a.tell("grant", h) }

@@ -184,6 +184,7 @@ type phase uint8
 const (
 	beginning phase = iota
 	waiting         // for what the lease has under the same name, for a place, or for its turn
+	recording       // it was granted, and waits until that is written
 	holding
 	ended
 )

@@ -120,10 +120,16 @@ func (s *held[P, M]) meaning(err error) error {
 	return lost
 }
 
-// isGranted tells the caller that it holds, and has everything followed that may end that.
+// isGranted is when the caller is to hold. It does not know before that is recorded.
 func (s *held[P, M]) isGranted() {
 	announcement, first := s.recipe.begin(s.call)
-	s.begun, s.phase = true, holding
+	s.begun, s.phase = true, recording
+	s.whenRecorded(func() { s.beginHolding(announcement, first) })
+}
+
+// beginHolding tells the caller that it holds, and has everything followed that may end that.
+func (s *held[P, M]) beginHolding(announcement M, first nodeState) {
+	s.phase = holding
 	s.claim.settled()
 	s.put(topicPlace, func() (M, bool) { return announcement, s.mayTell() })
 	if s.holds != nil {
@@ -152,6 +158,10 @@ func (s *held[P, M]) isOver() {
 	case waiting:
 		if why := s.whyNotWait(); why != nil {
 			s.turned(why)
+		}
+	case recording:
+		if why := s.over.why(); why != nil {
+			s.finish(s.meaning(why))
 		}
 	case holding:
 		if why := s.over.why(); why != nil { // otherwise the wait was over as it was granted what it waited for
@@ -199,7 +209,7 @@ func (s *held[P, M]) finish(why error) {
 	if s.phase == ended {
 		return
 	}
-	if s.phase == holding && errors.Is(why, errGivenUp) {
+	if s.begun && errors.Is(why, errGivenUp) {
 		why = nil
 	}
 	s.phase = ended

@@ -65,7 +65,7 @@ type Options struct {
 	ClaimShare     func(identity string) int // how many of the ensemble's claims, 0 for all; all
 	Log            *zap.Logger               // nowhere
 	Audit          *zap.Logger               // for what docs/audit.md tells; nowhere
-	AuditTakes     func() bool               // whether Audit can be written, without which nothing is granted; always
+	AuditStrict    Record                    // of Audit, without which nothing is granted; it is not asked
 	Events         Events                    // nobody
 	Resumption     *Resumption               // of leases by the process that comes after this one; none
 }
@@ -148,7 +148,7 @@ func New(options Options, ensemble Ensemble) *Services {
 	}
 	s.schedules.known = map[string]*bookedSchedule{}
 	s.claimCounts = claimCounts{made: map[string]int{}, making: map[string]int{}}
-	s.audit = newAudit(options.Audit, options.AuditTakes)
+	s.audit = newAudit(options.Audit, options.AuditStrict)
 	s.lockService = &lockService{services: s, directory: s.lockDirectory()}
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
 	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,35 +26,72 @@ func isAuditLog(text string) bool {
 	return text == auditToLog || text == auditOff || filepath.IsAbs(text)
 }
 
-// An audit is the audit log, and says whether it takes further lines.
+// An audit is the audit log. It implements service.Record.
 type audit struct {
-	log   *zap.Logger
-	takes func() bool
+	*sink.Log
+
+	log     *zap.Logger
+	refused *atomic.Int64 // what was not granted since it could not be told
 }
 
-// newAudit makes the audit log, which is closed with the log.
-func (s *settings) newAudit(logged *sink.Sink, dropped func(lines int)) (audit, error) {
+// Takes counts what is refused.
+func (a audit) Takes() bool { return a.counts(a.Log.Takes()) }
+
+// Written counts what is refused.
+func (a audit) Written(then func(all bool)) { a.Log.Written(func(all bool) { then(a.counts(all)) }) }
+
+func (a audit) counts(granted bool) bool {
+	if !granted {
+		a.refused.Add(1)
+	}
+	return granted
+}
+
+// newAudit makes the audit log, which is closed with the log. If that is elsewhere, the log says when the audit log cannot be written.
+func (s *settings) newAudit(logged *sink.Sink, log *zap.Logger, dropped func(lines int)) (audit, error) {
 	config := encoding()
 	config.MessageKey = "event"
+	made := audit{refused: &atomic.Int64{}}
+	options := sink.Options{Dropped: dropped}
 	switch s.auditLog {
 	case auditOff:
-		return audit{log: zap.NewNop(), takes: func() bool { return true }}, nil
+		made.log = zap.NewNop()
+		return made, nil
 	case auditToLog:
-		return newAuditTo(logged, s.encoder(config), dropped), nil
+		return made.to(logged, s.encoder(config), options), nil
 	}
 	file := &auditFile{path: s.auditLog}
 	if err := file.open(); err != nil {
 		return audit{}, fmt.Errorf("--audit-log: %w", err)
 	}
-	return newAuditTo(logged.Beside(show.LogWriter(file)), zapcore.NewJSONEncoder(config), dropped), nil
+	options.Ails, options.Heals = s.auditTroubles(log, made.refused)
+	return made.to(logged.Beside(show.LogWriter(file)), zapcore.NewJSONEncoder(config), options), nil
 }
 
-func newAuditTo(to *sink.Sink, encoder zapcore.Encoder, dropped func(lines int)) audit {
+func (a audit) to(to *sink.Sink, encoder zapcore.Encoder, options sink.Options) audit {
 	const name = "audit"
 	gap := zapcore.Entry{Level: zapcore.InfoLevel, LoggerName: name, Message: "gap"}
-	lines := to.Log(sink.Options{Wait: sink.Brief, Gap: gapLine(encoder, gap), Dropped: dropped})
-	log := zap.New(zapcore.NewCore(encoder, lines, zapcore.InfoLevel), zap.ErrorOutput(lines)).Named(name)
-	return audit{log, lines.Takes}
+	options.Wait, options.Gap = sink.Brief, gapLine(encoder, gap)
+	a.Log = to.Log(options)
+	a.log = zap.New(zapcore.NewCore(encoder, a.Log, zapcore.InfoLevel), zap.ErrorOutput(a.Log)).Named(name)
+	return a
+}
+
+// auditTroubles say in the sidecar's log that the audit log cannot be written, and that it can again.
+func (s *settings) auditTroubles(log *zap.Logger, refused *atomic.Int64) (begin func(why error), end func(missing int)) {
+	log = log.With(zap.String("file", s.auditLog))
+	what := "the audit log cannot be written: its lines are dropped"
+	if s.auditStrict {
+		what = "the audit log cannot be written: nothing is granted"
+	}
+	var since time.Time
+	return func(why error) {
+			since = time.Now()
+			log.Error(what, zap.Error(why))
+		}, func(missing int) {
+			log.Info("the audit log can be written again", zap.Duration("after", time.Since(since)), zap.Int("lines", missing),
+				zap.Int64("refused", refused.Swap(0)))
+		}
 }
 
 // auditPause is how long lines may go into a file that was moved away.

@@ -31,7 +31,7 @@ func TestTheAuditFileIsOursAloneAndMayBeMovedAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		path := t.TempDir() + "/audit"
 		to := sink.New(io.Discard)
-		audit, err := (&settings{auditLog: path}).newAudit(to, nil)
+		audit, err := (&settings{auditLog: path}).newAudit(to, zap.NewNop(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestTheAuditGoesToTheLogOrNowhereAsTold(t *testing.T) {
 	for where, lines := range map[string]int{auditToLog: 1, auditOff: 0} {
 		var out bytes.Buffer
 		to := sink.New(&out)
-		audit, err := (&settings{auditLog: where}).newAudit(to, nil)
+		audit, err := (&settings{auditLog: where}).newAudit(to, zap.NewNop(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,13 +73,13 @@ func TestTheAuditGoesToTheLogOrNowhereAsTold(t *testing.T) {
 	}
 }
 
-// A reader of the audit log learns that lines are missing, and where.
+// A reader of the audit log learns that lines are missing, and where. One of the sidecar's log learns once which file cannot be written, and why.
 func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		path, dropped := t.TempDir()+"/audit", 0
-		to := sink.New(io.Discard)
-		audit, err := (&settings{auditLog: path}).newAudit(to, func(lines int) { dropped += lines })
+		to, book := sink.New(io.Discard), &expect.Logbook{}
+		audit, err := (&settings{auditLog: path, auditStrict: true}).newAudit(to, book.Logger(), func(lines int) { dropped += lines })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,10 +91,11 @@ func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 		}
 		<-time.After(2 * auditPause)
 		audit.log.Info("grant")
-		<-time.After(2 * sink.Brief)
+		audit.Written(func(all bool) { expect.Same(t, "written", all, false) })
+		<-time.After(4 * auditPause)
 		synctest.Wait()
 		expect.Same(t, "dropped", dropped, 1)
-		expect.Same(t, "takes", audit.takes(), false)
+		expect.Same(t, "takes", audit.Takes(), false)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -103,6 +104,12 @@ func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 		to.Close()
 		if text := content(t, path); !regexp.MustCompile(`^{.*"event":"gap","lines":1}\n{.*"event":"release"}\n$`).MatchString(text) {
 			t.Errorf("written: %s", text)
+		}
+		want := `^{"level":"error",.*"msg":"the audit log cannot be written: nothing is granted","file":"` + path + `","error":"open ` + path + `: is a directory"}
+{"level":"info",.*"msg":"the audit log can be written again","file":"` + path + `","after":.*,"lines":1,"refused":2}
+$`
+		if said := book.Text(); !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("said: %s", said)
 		}
 	})
 }

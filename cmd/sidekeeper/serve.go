@@ -104,7 +104,7 @@ func untilSignal(ctx context.Context, logged ...*sink.Sink) (until context.Conte
 func (s *settings) serve(ctx context.Context, out io.Writer, logged *sink.Sink) error {
 	metrics := server.NewMetrics()
 	log := s.newLog(logged, metrics.LogLinesDropped("log"))
-	audit, err := s.newAudit(logged, metrics.LogLinesDropped("audit"))
+	audit, err := s.newAudit(logged, log, metrics.LogLinesDropped("audit"))
 	if err != nil {
 		return exit.UsageError(err)
 	}
@@ -207,7 +207,7 @@ func (s *settings) serviceOptions(log *zap.Logger, audit audit, metrics *server.
 	options.ClaimShare = limits.Share(policy.Claims)
 	options.Log, options.Audit, options.Events = log, audit.log, metrics
 	if s.auditStrict {
-		options.AuditTakes = audit.takes
+		options.AuditStrict = audit
 	}
 	return options
 }
