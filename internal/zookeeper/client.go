@@ -83,6 +83,7 @@ func New(config Config) (*Client, error) {
 		c.quotas = quota.NewKeeper(config.Directories)
 	}
 	c.work.Go(func() { c.reader.run(ctx) })
+	c.work.Go(func() { c.tellContact(ctx) })
 	if config.Quotas {
 		c.work.Go(func() { c.quotas.Run(ctx, c) })
 	}
@@ -122,7 +123,7 @@ func (c *Client) Open(ctx context.Context, timeout time.Duration) (*Session, err
 }
 
 func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*Session, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, max(timeout/3, time.Second), recipes.ErrUnreachable)
+	ctx, cancel := context.WithTimeoutCause(ctx, givesUpAfter(timeout), recipes.ErrUnreachable)
 	defer cancel()
 	if !brief {
 		leave, err := c.openings.enter(ctx.Done())

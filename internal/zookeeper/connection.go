@@ -118,7 +118,7 @@ func (s *Session) handshakeRefused(w *wire) {
 		s.refusedView = present
 	}
 	s.refusals[s.address] = true
-	s.client.silentServers.refuse(s.address)
+	s.client.silentServers.refuse(s.address, errHungUp)
 	s.change()
 }
 

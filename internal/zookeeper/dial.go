@@ -100,7 +100,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	conn, err := s.connect(address)
 	if err != nil {
 		leave()
-		s.client.silentServers.refuse(address)
+		s.client.silentServers.refuse(address, err)
 		s.client.servers.doubt(address)
 		s.unasked()
 		s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))

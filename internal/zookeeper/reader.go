@@ -25,6 +25,7 @@ type reader struct {
 
 	mu      sync.Mutex
 	view    *view // nil while there is none
+	why     error // of that
 	changed chan struct{}
 }
 
@@ -54,7 +55,7 @@ func (r *reader) run(ctx context.Context) {
 		if err != nil {
 			failures++
 			r.client.heardDenial(errors.Is(err, recipes.ErrDenied))
-			r.client.config.Log.Debug("ensemble not reached", zap.Error(err))
+			r.failed(err)
 			pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
 			continue
 		}
@@ -108,9 +109,23 @@ func pause(ctx context.Context, d time.Duration) {
 func (r *reader) show(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.view = v
+	r.view, r.why = v, nil
 	close(r.changed)
 	r.changed = make(chan struct{})
+}
+
+func (r *reader) failed(why error) {
+	r.client.config.Log.Debug("ensemble not reached", zap.Error(why))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.why = why
+}
+
+// whyNone is why there is no view, if that is known.
+func (r *reader) whyNone() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
 }
 
 func (r *reader) current() (*view, <-chan struct{}) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -41,7 +40,7 @@ func (c *Client) Reattach(ctx context.Context, key recipes.SessionKey) (*Session
 	if err := c.config.safe(key.Timeout); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, max(key.Timeout/3, time.Second), recipes.ErrUnreachable)
+	ctx, cancel := context.WithTimeoutCause(ctx, givesUpAfter(key.Timeout), recipes.ErrUnreachable)
 	defer cancel()
 	leave, err := c.openings.enter(ctx.Done())
 	if err != nil {

@@ -15,7 +15,10 @@ const (
 	avoidedFor = 5 * time.Second
 )
 
-var errSilent = errors.New("server was silent just now")
+var (
+	errSilent = errors.New("server was silent just now")
+	errHungUp = errors.New("it closes the connection instead of answering")
+)
 
 // A silentServers is which servers left a handshake unanswered, whoever's it was: each session that finds out for itself loses a good
 // part of its time.
@@ -25,10 +28,11 @@ type silentServers struct {
 	mu      sync.Mutex
 	since   map[string]time.Time
 	refused map[string]time.Time // servers that refused a connection or closed it at once; asking them costs next to nothing
+	why     map[string]error     // of those that have not answered since
 }
 
 func newSilentServers(servers *serverList) *silentServers {
-	return &silentServers{servers: servers, since: make(map[string]time.Time), refused: make(map[string]time.Time)}
+	return &silentServers{servers: servers, since: make(map[string]time.Time), refused: make(map[string]time.Time), why: make(map[string]error)}
 }
 
 func (s *silentServers) begin(server string) { s.beginUnless(server, func() bool { return false }) }
@@ -48,13 +52,20 @@ func (s *silentServers) end(server string) {
 	defer s.mu.Unlock()
 	delete(s.since, server)
 	delete(s.refused, server)
+	delete(s.why, server)
 }
 
 // refuse takes in that a server was not to be had. It is not avoided for it, but it is no reason either to avoid the others.
-func (s *silentServers) refuse(server string) {
+func (s *silentServers) refuse(server string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused[server] = time.Now()
+	s.refused[server], s.why[server] = time.Now(), why
+}
+
+func (s *silentServers) whyRefused(server string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why[server]
 }
 
 // note begins or ends a silence.
