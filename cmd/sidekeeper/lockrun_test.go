@@ -314,6 +314,16 @@ func TestLockRunWaitsForASidecarThatIsAway(t *testing.T) {
 	}
 }
 
+func TestLockRunSaysAtOnceThatItsSidecarCannotRecordTheGrant(t *testing.T) {
+	t.Parallel()
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "environment")
+	server.NextAcquire().End(scripted.Status(codes.Unavailable, "NOT_RECORDED", "the sidecar cannot write what it must record first"))
+	server.NextAcquire().Grant(1) // a tenth of a second later: the disk is full no more
+	p.want(t, 3, "waiting for the sidecar: lock orders: the sidecar cannot write what it must record first (NOT_RECORDED): "+
+		"the sidecar's log names the file, such as its audit log, and the cause")
+}
+
 func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)

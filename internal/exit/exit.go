@@ -144,6 +144,8 @@ func explainStatus(e *sidekeeper.Error, address string) string {
 		return explainFields(e)
 	case errors.Is(e, sidekeeper.ErrOperatorOnly):
 		return e.Message + " (OPERATOR_ONLY): use the operators' socket, see --operator-address"
+	case errors.Is(e, sidekeeper.ErrNotRecorded):
+		return e.Message + " (NOT_RECORDED): the sidecar's log names the file, such as its audit log, and the cause"
 	case e.Reason != "":
 		return fmt.Sprintf("%s (%s)", e.Message, e.Reason)
 	case errors.Is(e, context.DeadlineExceeded):

@@ -1,9 +1,11 @@
 package supervise
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
@@ -28,14 +30,14 @@ func (a *Away) Tell(say func(string, ...any), address string) {
 	a.say, a.address, a.since = say, address, time.Time{}
 }
 
-// Failed is for sidekeeper.WithAbsence.
+// Failed is for sidekeeper.WithAbsence. A sidecar that is there and cannot grant is told of at once.
 func (a *Away) Failed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case a.since.IsZero():
+	if a.since.IsZero() {
 		a.since = time.Now()
-	case a.say != nil && time.Since(a.since) >= shortAbsence:
+	}
+	if a.say != nil && (time.Since(a.since) >= shortAbsence || errors.Is(err, sidekeeper.ErrNotRecorded)) {
 		a.say("waiting for the sidecar: %s", exit.Explain(err, a.address))
 		a.say = nil
 	}
