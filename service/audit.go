@@ -47,8 +47,8 @@ func (s *held[P, M]) mayBeGranted() error {
 	return s.services.audit.refuses()
 }
 
-// whenRecorded goes on once the grant is written, of which nobody knows so far. What the ensemble has a record of by now is refused no more: it
-// counts for others.
+// whenRecorded goes on once the line about the grant is written, before the caller hears of the grant. What the ensemble has a record of by
+// now is refused no more: it counts for others.
 func (s *held[P, M]) whenRecorded(then func()) {
 	strict := s.services.audit.strict
 	if strict == nil || s.recipe.early || s.hold == nil || s.hold.once != nil || s.hold.resumed {

@@ -159,11 +159,7 @@ func (s *held[P, M]) isOver() {
 		if why := s.whyNotWait(); why != nil {
 			s.turned(why)
 		}
-	case recording:
-		if why := s.over.why(); why != nil {
-			s.finish(s.meaning(why))
-		}
-	case holding:
+	case recording, holding:
 		if why := s.over.why(); why != nil { // otherwise the wait was over as it was granted what it waited for
 			s.finish(why)
 		}
@@ -212,9 +208,13 @@ func (s *held[P, M]) finish(why error) {
 	if s.begun && errors.Is(why, errGivenUp) {
 		why = nil
 	}
+	untold := s.phase == recording
 	s.phase = ended
 	if err := tried(func() { s.clean(why) }); err != nil {
 		why = err
+	}
+	if untold {
+		why = s.meaning(why)
 	}
 	if s.stopWaiting != nil {
 		s.stopWaiting()

@@ -15,7 +15,7 @@ import (
 // that event from whoever asks how much a count has grown.
 var (
 	leaseLossReasons  = []string{"LEASE_LOST", "SIDECAR_STOPPING"}
-	holdLossReasons   = []string{"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "LOCK_BROKEN", "LOCK_REVOKED", "SIDECAR_STOPPING", "SLOW_READER"}
+	holdLossReasons   = []string{"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "LOCK_BROKEN", "LOCK_REVOKED", "NOT_RECORDED", "SIDECAR_STOPPING", "SLOW_READER"}
 	memberLossReasons = []string{
 		"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "MEMBER_REMOVED", "MEMBER_REPLACED", "SIDECAR_STOPPING", "SLOW_READER",
 	}
