@@ -301,7 +301,7 @@ const (
 	// its audit log cannot be written. With `--state-dir`, it first notes that callers on other connections know of a lease. Before that,
 	// it tells them nothing of the lease. Nothing was granted; what is held stays held.
 	//
-	// What to do: retry with backoff; if it persists, have an operator look at the sidecar's log and at the disks of both.
+	// What to do: retry with backoff; if it persists, have an operator look at the sidecar's log, which names the file and the cause.
 	Reason_REASON_NOT_RECORDED Reason = 81
 	// PERMISSION_DENIED: the sidecar has not authenticated with the ensemble as the ensemble or the sidecar's settings demand.
 	//
