@@ -86,7 +86,8 @@ type Options struct {
 	Gap     func(lines int) []byte // the line that stands where so many are missing; a plain sentence
 	Dropped func(lines int)        // counts lines that are missing
 
-	// Ails is called once when lines cannot be written, and Heals once when they can again, with how many are missing. Neither may wait, or use the sink.
+	// Ails is called once when lines cannot be written, and Heals once when they can again, with how many are missing. Neither may wait, or
+	// use the sink.
 	Ails  func(why error)
 	Heals func(missing int)
 }
