@@ -14,8 +14,10 @@ import (
 // The values of labels. They are there from the start, with a count of 0: a series that began with its first event would hide
 // that event from whoever asks how much a count has grown.
 var (
-	leaseLossReasons  = []string{"LEASE_LOST", "SIDECAR_STOPPING"}
-	holdLossReasons   = []string{"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "LOCK_BROKEN", "LOCK_REVOKED", "NOT_RECORDED", "SIDECAR_STOPPING", "SLOW_READER"}
+	leaseLossReasons = []string{"LEASE_LOST", "SIDECAR_STOPPING"}
+	holdLossReasons  = []string{
+		"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "LOCK_BROKEN", "LOCK_REVOKED", "NOT_RECORDED", "SIDECAR_STOPPING", "SLOW_READER",
+	}
 	memberLossReasons = []string{
 		"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "MEMBER_REMOVED", "MEMBER_REPLACED", "SIDECAR_STOPPING", "SLOW_READER",
 	}
