@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -35,7 +36,7 @@ const (
 // remembers nothing for it.
 type watcher struct {
 	options Options
-	opened  chan struct{} // has one if a page was
+	sooner  chan struct{} // has one if the next look is due now: a page was opened, or the contact is good again
 
 	mu      sync.Mutex
 	asked   time.Time // by a page, for the last time
@@ -87,7 +88,7 @@ func (s *sidecar) lost() (total int) {
 }
 
 func newWatcher(options Options) *watcher {
-	return &watcher{options: options, opened: make(chan struct{}, 1), past: history{begun: time.Now()}}
+	return &watcher{options: options, sooner: make(chan struct{}, 1), past: history{begun: time.Now()}}
 }
 
 // watchContact looks again and again, until ctx ends, at what each answer depends on.
@@ -95,8 +96,15 @@ func (w *watcher) watchContact(ctx context.Context) {
 	again(ctx, w.lookAtContact, func(time.Duration) time.Duration { return soonest }, nil)
 }
 
-// watchLocks looks again and again until ctx ends, and as soon as a page is opened.
-func (w *watcher) watchLocks(ctx context.Context) { again(ctx, w.lookAtLocks, w.pause, w.opened) }
+// watchLocks looks again and again until ctx ends, and as soon as lookSooner says so.
+func (w *watcher) watchLocks(ctx context.Context) { again(ctx, w.lookAtLocks, w.pause, w.sooner) }
+
+func (w *watcher) lookSooner() {
+	select {
+	case w.sooner <- struct{}{}:
+	default:
+	}
+}
 
 func again(ctx context.Context, task func(context.Context), pause func(took time.Duration) time.Duration, sooner <-chan struct{}) {
 	for ctx.Err() == nil {
@@ -149,6 +157,9 @@ func (w *watcher) noteContact(now time.Time, contact, why string) {
 		w.since = w.past.begun
 	default:
 		w.since, w.changed = now, true
+		if contact == contactGood { // or what failed before would not be known for a while longer
+			w.lookSooner()
+		}
 	}
 	w.contact, w.why = contact, why
 	if contact != contactGood {
@@ -216,10 +227,7 @@ func (w *watcher) noteHolders(now time.Time) {
 // noteAsked notes that a page asks. If none has for a while, what is known is old.
 func (w *watcher) noteAsked(now time.Time) {
 	if now.Sub(w.asked) > unwatched {
-		select {
-		case w.opened <- struct{}{}:
-		default:
-		}
+		w.lookSooner()
 	}
 	w.asked = now
 }
@@ -251,7 +259,7 @@ func (w *watcher) overview(now time.Time) overview {
 	w.noteAsked(now)
 	shown := overview{
 		Watched: now.Sub(w.past.begun).Seconds(), Contact: w.contact, Why: w.why, Since: now.Sub(w.since).Seconds(),
-		First: !w.changed, Failure: w.failure, State: w.state, Absence: w.absence, LostAgo: unknown, Chart: w.past.chart(now),
+		First: !w.changed, Failure: w.doubt(), State: w.state, Absence: w.absence, LostAgo: unknown, Chart: w.past.chart(now),
 	}
 	if !w.past.lostAt.IsZero() {
 		shown.LostAgo = now.Sub(w.past.lostAt).Seconds()
@@ -264,6 +272,14 @@ func (w *watcher) overview(now time.Time) overview {
 		shown.More = len(w.seen.Contended) - len(first.Contended)
 	}
 	return shown
+}
+
+// doubt says why what was seen may not be so any more; it is empty if the last look was good. Without contact, the next look fails.
+func (w *watcher) doubt() string {
+	if w.failure == "" && (w.contact == contactLost || w.contact == contactNone) {
+		return "no contact"
+	}
+	return w.failure
 }
 
 // waits are all waits that were seen.
@@ -280,8 +296,10 @@ func (w *watcher) waits(now time.Time) waits {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noteAsked(now)
-	shown := waits{Failure: w.failure, Waits: []wait{}}
-	if w.seen != nil {
+	shown := waits{Failure: w.doubt(), Waits: []wait{}}
+	if w.seen == nil {
+		shown.Failure = cmp.Or(shown.Failure, "the console has not looked yet")
+	} else {
 		shown.Waits, shown.Waiting, shown.Omitted, shown.Refused = w.seen.waits, w.seen.Waiting, w.seen.Omitted, w.seen.Refused
 		shown.Age = now.Sub(w.seen.at).Seconds()
 	}

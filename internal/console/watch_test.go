@@ -97,6 +97,30 @@ func TestTheContactIsKnownSinceItChanged(t *testing.T) {
 	}
 }
 
+func TestWhatWasSeenIsDoubtedWithoutContactAndLookedAtAgainWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWatcher(Options{})
+	w.past.begun, w.asked = noon, noon
+	doubts := func(when, want string) {
+		t.Helper()
+		if listed := w.waits(noon).Failure; listed != want {
+			t.Errorf("%s: %q, not %q", when, listed, want)
+		}
+	}
+	doubts("before a look", "the console has not looked yet")
+	w.seen = &look{}
+	for _, one := range []struct {
+		contact, doubt string
+		sooner         int
+	}{{contactGood, "", 0}, {contactLost, "no contact", 0}, {contactGood, "", 1}} {
+		w.noteContact(noon, one.contact, "")
+		doubts("contact "+one.contact, one.doubt)
+		if shown := w.overview(noon).Failure; shown != one.doubt || len(w.sooner) != one.sooner {
+			t.Errorf("contact %s: %q, and looks sooner %d", one.contact, shown, len(w.sooner))
+		}
+	}
+}
+
 func TestAHolderIsKnownSinceItWasFirstSeen(t *testing.T) {
 	t.Parallel()
 	w := newWatcher(Options{})

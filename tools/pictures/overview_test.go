@@ -116,12 +116,62 @@ func TestAnOutageStaysInTheChartsOfTheLastHour(t *testing.T) {
 	must(t, s.ensemble.Signal(syscall.SIGCONT))
 	b.do(chromedp.Poll(`document.querySelectorAll("#overview .stale").length === 0`, nil))
 	b.shows("ensemble answers")
-	b.shows("no contact for 1 min")
+	b.shows("no contact: 1 min")
 	same(t, "red spans", drawn(b, "away"), "true true true")
 	s.console = s.start(regexp.MustCompile(`(http://.*)`), "console", "--operator-address", s.operators)
 	other := s.begin()
 	other.shows("not known, as is the rest of this sidecar")
 	other.shows("Nothing is known: cannot reach a sidecar's admin listener")
+}
+
+// That callers waited once, and that none did at the last look, says nothing of now.
+func TestThatNoCallerWaitsIsSaidOnlyOfALookJustNow(t *testing.T) {
+	s := newStage(t)
+	console, client := s.started, s.client()
+	held := s.hold(client, "orders", "billing")
+	s.wait(client, "orders", "standby")
+	b := s.begin()
+	b.do(chromedp.Poll(`document.querySelector("#overview tbody tr")?.innerText.startsWith("orders\t1\t")`, nil))
+	must(t, held.Release(t.Context()))
+	const numbers = `[...document.querySelectorAll("#overview .card .number")].map((one) => one.textContent).join(" ")`
+	notKnown := func(when string) {
+		t.Helper()
+		b.shows("It is not known who waits now.")
+		same(t, "that no caller waits, "+when, strings.Contains(b.text(), "No caller"), false)
+		same(t, "the numbers, "+when, evaluate[string](b, numbers)[:len("– –")], "– –")
+		same(t, "what is marked as old, "+when, evaluate[int](b, `document.querySelectorAll("#overview .stale").length`), 3)
+	}
+	b.shows("No caller waits for a lock.")
+	same(t, "the numbers", evaluate[string](b, numbers), "0 none 0")
+	b.choose("waits")
+	b.shows("No caller waits for a lock.")
+	must(t, s.ensemble.Signal(syscall.SIGSTOP))
+	b.shows("This is not known: ")
+	same(t, "that no caller waits", strings.Contains(b.text(), "No caller"), false)
+	b.choose("overview")
+	notKnown("in an outage")
+	must(t, s.ensemble.Signal(syscall.SIGCONT))
+	b.shows("No caller waits for a lock.")
+	must(t, console.Kill())
+	b.shows("the console has ended")
+	notKnown("without a console")
+	b.shows("Nothing is known: the console has ended")
+}
+
+// crowded puts the longest words that there are below the charts, and says how many captions are cut off.
+const crowded = `[...document.querySelectorAll("figcaption")].filter((one) => {
+	const [, most, , lost] = one.children;
+	[most.firstChild.data, most.lastChild.textContent, lost.textContent] = ["at most 23 h 59 min", ", at 23:59", "no contact: 60 min"];
+	return one.scrollWidth > one.clientWidth || most.getClientRects().length !== 1 || most.clientHeight > 20 || lost.clientHeight > 20;
+}).length`
+
+func TestTheWordsBelowChartsStayOnTheirLines(t *testing.T) {
+	b := newStage(t).begin()
+	b.shows("No caller waits for a lock.")
+	for width := int64(360); width <= 1280; width += 20 {
+		b.do(chromedp.EmulateViewport(width, 800))
+		same(t, fmt.Sprint("captions that are cut off at ", width), evaluate[int](b, crowded), 0)
+	}
 }
 
 func TestLocksLeasesAndMembersLeadToEachOther(t *testing.T) {

@@ -16,24 +16,25 @@ export function chart(numbers, { span, away }, said, bad = false) {
   const bar = (value, index) => (value > 0 ? `M${index} ${high}v${-Math.max(1, (value / most) * high).toFixed(1)}h1V${high}z` : "");
   const line = (value, index) => (value < 0 ? "" : `M${index} ${high}h1`);
   const gone = (is, index) => (is ? `M${index} 0h1V${high}h-1z` : "");
-  const words = described(numbers, span, away, said);
+  const [peak, when, lost] = described(numbers, span, away, said);
   return element("figure", {},
-    drawn("svg", { viewBox: `0 0 ${numbers.length} ${high + 1}`, preserveAspectRatio: "none", role: "img", "aria-label": `The last hour: ${words}` },
+    drawn("svg", { viewBox: `0 0 ${numbers.length} ${high + 1}`, preserveAspectRatio: "none", role: "img", "aria-label": `The last hour: ${[peak + when, lost].filter(Boolean).join("; ")}` },
       drawn("path", { class: "away", d: away.map(gone).join("") }),
       drawn("path", { class: "known", d: numbers.map(line).join("") }),
       drawn("path", { class: bad ? "bar bad" : "bar", d: numbers.map(bar).join("") })),
-    element("figcaption", { class: "quiet" }, element("span", {}, clock(before(numbers.length, span))), element("span", {}, words), element("span", {}, "now")));
+    element("figcaption", { class: "quiet" }, element("span", { class: "end" }, clock(before(numbers.length, span))),
+      element("span", {}, peak, element("span", { class: "at" }, when)), element("span", { class: "end" }, "now"), element("span", { class: "lost" }, lost)));
 }
 
 const before = (spans, span) => new Date(Date.now() - spans * span * 1000);
 
+// described says three things, each of which stays on a line: the most, when that was, and for how long there was no contact.
 function described(numbers, span, away, said) {
   const most = Math.max(...numbers);
   const lost = away.filter(Boolean).length;
-  const words = [];
-  if (most < 0) words.push("not known");
-  else if (most === 0) words.push("none");
-  else words.push(`at most ${said(most)}, at ${clock(before(numbers.length - 1 - numbers.lastIndexOf(most), span))}`);
-  if (lost > 0) words.push(`no contact for ${Math.ceil((lost * span) / 60)} min`);
-  return words.join("; ");
+  return [
+    most < 0 ? "not known" : most === 0 ? "none seen" : `at most ${said(most)}`,
+    most > 0 ? `, at ${clock(before(numbers.length - 1 - numbers.lastIndexOf(most), span))}` : "",
+    lost > 0 ? `no contact: ${Math.ceil((lost * span) / 60)} min` : "",
+  ];
 }

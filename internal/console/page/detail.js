@@ -68,6 +68,7 @@ function say(status, wrong, otherwise) {
   status.textContent = wrong || otherwise;
   status.className = wrong ? "bad-text" : "quiet";
   status.nextElementSibling.classList.toggle("stale", wrong !== "");
+  status.nextElementSibling.dispatchEvent(new Event("older"));
 }
 
 function shower(kind, row, content) {
@@ -134,7 +135,10 @@ function table({ title: label, empty = "none" }, columns, content) {
   list.node.classList.add("inner");
   list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
   content.append(title, list.node);
-  content.addEventListener("older", () => list.draw());
+  content.addEventListener("older", () => {
+    list.empty = content.classList.contains("stale") ? "This is not known now." : empty;
+    list.draw();
+  });
   return { title, list };
 }
 

@@ -112,7 +112,7 @@ function showAge() {
 }
 
 function emptiness(some, words) {
-  if (rows === undefined) return failure ? `This is not known: ${failure}. The page goes on asking.` : "loading";
+  if (rows === undefined || (failure && some.length === 0)) return failure ? `This is not known: ${failure}. The page goes on asking.` : "loading";
   return words !== "" && some.length > 0 ? `None of ${some.length.toLocaleString("en")} matches “${visible(words)}”.` : kind.empty;
 }
 
@@ -143,22 +143,30 @@ const reason = (words) => words.replace(/\.$/, "");
 
 // watch follows what the console itself sees, whatever is shown.
 function watch() {
+  let last, came; // what the console said last, and when
   again(() => true, async () => {
     try {
-      const seen = await own("/overview");
+      [last, came] = [await own("/overview"), performance.now()];
       document.body.classList.remove("gone");
-      contact(seen);
-      const stuck = seen.contact !== "good" || seen.failure ? "not known" : seen.stuck ? `${seen.stuck} in a circle` : "";
-      $("tab-waits").textContent = stuck ? `${waits.title}: ${stuck}` : waits.title;
-      showOverview(seen);
+      contact(last);
+      tell(last);
       document.body.dataset.live = "yes";
       return true;
     } catch (error) {
+      const why = error instanceof Refusal ? error.message : "the console has ended";
+      const gone = (performance.now() - came) / 1000;
       document.body.classList.add("gone");
-      badge(error instanceof Refusal ? error.message : "the console has ended", "bad");
+      badge(why, "bad");
+      if (last) tell({ ...last, age: last.age + gone, since: last.since + gone, failure: why, state: undefined, absence: why });
       return false;
     }
   });
+}
+
+function tell(seen) {
+  const stuck = seen.contact !== "good" || seen.failure ? "not known" : seen.stuck ? `${seen.stuck} in a circle` : "";
+  $("tab-waits").textContent = stuck ? `${waits.title}: ${stuck}` : waits.title;
+  showOverview(seen);
 }
 
 function contact({ contact: of, since: ago }) {

@@ -2,6 +2,7 @@
 import { at } from "./address.js";
 import { chart } from "./chart.js";
 import { ending } from "./claims.js";
+import { nobody, old } from "./waits.js";
 import { element, since, time, visible, who } from "./words.js";
 
 const place = document.getElementById("overview");
@@ -12,9 +13,8 @@ const several = (count, one, more = `${one}s`) => `${count.toLocaleString("en")}
 const link = (lock) => element("a", { href: at("locks", lock) }, visible(lock));
 const sum = (numbers) => numbers.reduce((all, one) => all + Math.max(0, one), 0);
 
-// show shows what the console has seen, in place of what it showed before. Without contact that is old, even before a look has failed.
-export function show(said) {
-  const seen = { ...said, failure: said.failure || (["ensemble", "sidecar"].includes(said.contact) ? "no contact" : "") };
+// show shows what the console has seen, in place of what it showed before.
+export function show(seen) {
   const content = element("div", {}, ...verdict(seen), numbers(seen), ...contended(seen), ...sidecar(seen));
   if (place.firstElementChild) become(place.firstElementChild, content);
   else place.replaceChildren(content);
@@ -39,7 +39,7 @@ function verdict(seen) {
   const found = wrong(seen);
   const bad = found.filter((one) => one.bad).length;
   const looked = seen.seen ? `${several(seen.seen.locks, "lock")} seen` : "No lock has been seen yet";
-  const stale = seen.failure && seen.seen ? `, as of ${time(seen.age)} ago` : "";
+  const stale = seen.seen ? old(seen) : "";
   const words = bad > 0 ? `${several(bad, "thing is", "things are")} wrong` : found.length > 0 ? `${several(found.length, "thing")} to look at` : "Nothing is wrong";
   const known = seen.contact !== "" && (seen.seen || bad > 0);
   return [
@@ -88,15 +88,17 @@ function reasons(state) {
   return all.length > 0 ? `. By reason, since the sidecar has begun: ${all.join(", ")}` : "";
 }
 
+const unknown = "not known now";
+
 function numbers({ seen, more, failure, absence, state, chart: hour, stuck }) {
-  const known = (value) => (seen ? value : "–");
+  const known = (value, otherwise = "–") => (seen && (seen.waiting || !failure) ? value : otherwise); // that none waited then says nothing of now
   const card = (title, value, more, drawn) => element("section", { class: failure && title !== "Lost" ? "card stale" : "card", "aria-label": title },
     element("h3", {}, title), element("p", { class: "number" }, value), element("p", { class: "quiet" }, more), drawn);
   const least = seen?.refused || seen?.omitted ? "at least " : ""; // of those that were not looked at, nothing is known
   return element("div", { class: "cards" },
-    card("Waiting callers", known(`${least}${seen?.waiting.toLocaleString("en")}`), stuck > 0 ? `${stuck} of them in a circle` : known(seen?.waiting ? `at ${several(seen.contended.length + more, "lock")}` : least ? "not all locks were read" : "for no lock"),
+    card("Waiting callers", known(`${least}${seen?.waiting.toLocaleString("en")}`), stuck > 0 ? `${stuck} of them in a circle` : known(seen?.waiting ? `at ${several(seen.contended.length + more, "lock")}` : least ? "not all locks were read" : "for no lock", unknown),
       chart(hour.waiting, hour, (value) => value.toLocaleString("en"))),
-    card("Longest wait", known(seen?.waiting ? `${least}${time(seen.longest)}` : least ? "–" : "none"), "of those that wait now", chart(hour.longest, hour, time)),
+    card("Longest wait", known(seen?.waiting ? `${least}${time(seen.longest)}` : least ? "–" : "none"), known(failure ? "of those that waited then" : "of those that wait now", unknown), chart(hour.longest, hour, time)),
     card("Lost", state ? sum(hour.lost).toLocaleString("en") : "–", state ? "leases, locks and members, of this sidecar" : absence ? "not known, as is the rest of this sidecar" : "not asked yet",
       chart(hour.lost, hour, (value) => value.toLocaleString("en"), true)));
 }
@@ -106,7 +108,7 @@ function held({ holder, holders }) {
   return [holder.lease ? element("a", { href: at("leases", holder.lease) }, who(holder)) : who(holder), holders > 1 ? ` and ${holders - 1} more` : ""];
 }
 
-function contended({ seen, more, failure }) {
+function contended({ seen, more, failure, age }) {
   if (!seen) return [];
   const rows = seen.contended.map((one) => element("tr", {},
     element("td", {}, link(one.name), one.circle ? " CIRCLE" : ""), element("td", { class: "number" }, one.waiting.toLocaleString("en")), element("td", { class: "number" }, time(one.longest)),
@@ -116,7 +118,7 @@ function contended({ seen, more, failure }) {
   const table = element("table", { class: failure ? "stale" : "" }, element("thead", {}, element("tr", {}, ...head.map(([title, of]) => element("th", { scope: "col", class: of }, title)))), element("tbody", {}, ...rows));
   const rest = more + seen.omitted;
   return [element("h2", {}, "Waited for"),
-    rows.length ? table : element("p", { class: "quiet" }, failure ? "No wait was seen before." : "No caller waits for a lock."),
+    rows.length ? table : element("p", { class: failure ? "quiet stale" : "quiet" }, nobody({ ...seen, age, failure })),
     element("p", {}, element("a", { href: at("waits") }, "All waits"), rest > 0 ? `, also at ${several(rest, "more lock")}` : "")];
 }
 

@@ -6,11 +6,24 @@ import { named, time, visible, who } from "./words.js";
 const links = ({ chain }) => chain.map((one, index) =>
   (index === 0 ? who(one) : named(one.owner)) + (index < chain.length - 1 ? ` waits for ${visible(one.lock)} of` : "")).join(" ");
 
+const fresh = 10; // seconds after which what was seen has a time
+
+// old says as of when something was seen, if that was not just now.
+export const old = ({ age, failure }) => (failure || age > fresh ? `, as of ${time(age)} ago` : "");
+
+// nobody says that no caller waits, as far as the last look tells.
+export function nobody({ age, failure, refused, omitted }) {
+  if (failure) return "It is not known who waits now.";
+  const [waits, when] = age > fresh ? ["waited", ` ${time(age)} ago`] : ["waits", ""];
+  return `No caller ${waits} for ${refused || omitted ? "the locks that were read" : "a lock"}${when}.`;
+}
+
 export const waits = {
-  id: "waits", title: "Waits", key: (row) => row.name, order: { column: undefined }, empty: "No caller waits for a lock.",
+  id: "waits", title: "Waits", key: (row) => row.name, order: { column: undefined }, empty: "",
   list: async () => {
     const seen = await own("/waits");
     if (seen.failure && seen.waits.length === 0) throw new Refusal(seen.failure);
+    waits.empty = nobody(seen);
     const rows = seen.waits.map((one, place) => ({ ...one, name: `${one.waiter.lock}\u0000${one.token === "0" ? place : one.token}` }));
     waits.note = [seen.waiting > rows.length && `and ${(seen.waiting - rows.length).toLocaleString("en")} more behind them`,
       seen.omitted + seen.refused > 0 && `and those at ${seen.omitted + seen.refused} locks that were not read`].filter(Boolean).join(", ");
