@@ -58,7 +58,8 @@ type Options struct {
 // A Sidecar is a sidecar with an ensemble of its own. Whoever made it must Serve it.
 type Sidecar struct {
 	faults    *faults
-	directory string // private; the Unix socket lies there
+	directory string   // private; the Unix socket lies there
+	living    *os.File // says that the directory is not a leftover
 	memory    *embedded.Ensemble
 	server    *embedded.Server
 	metrics   *server.Metrics
@@ -124,9 +125,11 @@ func (s *Sidecar) connect(options Options) (err error) {
 }
 
 func (s *Sidecar) listen(options Options) (err error) {
+	clearLeftovers()
 	if s.directory, err = os.MkdirTemp("", "sidekeeper-"); err != nil {
 		return err
 	}
+	s.living = mark(s.directory)
 	var files server.TLSFiles
 	if options.TLSFolder != "" {
 		if files, err = makeCertificates(options.TLSFolder); err != nil {
@@ -241,6 +244,7 @@ func (s *Sidecar) close() {
 		if err := os.RemoveAll(s.directory); err != nil {
 			s.log.Warn("directory of the socket not removed", zap.Error(err))
 		}
+		_ = s.living.Close()
 	}
 }
 
