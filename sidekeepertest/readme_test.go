@@ -2,12 +2,15 @@ package sidekeepertest_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/dev"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 
@@ -21,6 +24,47 @@ func bill(ctx context.Context, work func(context.Context, int64) error) error {
 	return client.WithLock(ctx, "orders", sidekeeper.LockOptions{Owner: "billing"}, func(ctx context.Context, lock *sidekeeper.Lock) error {
 		return work(ctx, lock.FencingToken()) // ctx ends when the lock is lost
 	})
+}
+
+// secured is what the README of the Go client shows of TLS.
+func secured(ctx context.Context) error {
+	ca, err := os.ReadFile("certificates/ca.pem") // of the authority that has signed the sidecar's certificate
+	if err != nil {
+		return err
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(ca)
+	client, err := sidekeeper.Dial("", sidekeeper.WithTLS(&tls.Config{
+		RootCAs: authorities,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // for each connection
+			own, err := tls.LoadX509KeyPair("certificates/client.pem", "certificates/client-key.pem")
+			return &own, err
+		},
+	}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.WithLock(ctx, "orders", sidekeeper.LockOptions{}, func(context.Context, *sidekeeper.Lock) error { return nil })
+}
+
+func TestWhatTheReadmeShowsOfTLSRuns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	sidecar, err := dev.New(t.Context(), dev.Options{Listen: []string{"127.0.0.1:0"}, TLSFolder: "certificates"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { served <- sidecar.Serve(ctx) }()
+	t.Setenv(sidekeeper.AddressVariable, sidecar.Addresses()[1])
+	if err := secured(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 }
 
 // deploy is what the README of the Go client shows of claims.

@@ -26,10 +26,11 @@ SNIPPETS = shown_in(PACKAGE / "README.md") + shown_in(PACKAGE / "celery.md")
 def test_a_snippet_runs(snippet: str, sidecar: Sidecar, tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "SIDEKEEPER_ADDRESS": sidecar.address,
+        "SIDEKEEPER_ADDRESS": sidecar.secure_address if "credentials=" in snippet else sidecar.address,
         "SIDEKEEPER_PROGRAM": sidecar.program,
         "PYTHONPATH": str(PACKAGE / "src"),
     }
+    (tmp_path / "certificates").symlink_to(sidecar.certificates)
     file = tmp_path / "test_snippet.py"
     file.write_text(snippet)
     command = [sys.executable, "-W", "error", *(["-m", "pytest", "-p", "no:asyncio"] if "def test_" in snippet else []), str(file)]
@@ -40,7 +41,7 @@ def test_a_snippet_runs(snippet: str, sidecar: Sidecar, tmp_path: Path) -> None:
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 15
+    assert len(SNIPPETS) == 16
 
 
 def test_the_repositorys_readme_shows_the_same() -> None:

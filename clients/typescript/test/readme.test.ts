@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 
@@ -16,13 +16,20 @@ function shownIn(file: string): string[] {
 const snippets = [...shownIn(path.join(PACKAGE, "README.md")), ...shownIn(path.join(PACKAGE, "nestjs.md"))];
 
 void test("what the README shows compiles and runs", async (t) => {
-  assert.equal(snippets.length, 14);
+  assert.equal(snippets.length, 16);
   const project = new Project(Object.fromEntries(snippets.map((snippet, i) => [`s${i}`, snippet])));
   t.after(() => project.remove());
-  for (const i of snippets.keys()) {
+  for (const [i, snippet] of snippets.entries()) {
     const sidecar = await Sidecar.start();
-    const env = { ...process.env, SIDEKEEPER_ADDRESS: sidecar.address, SIDEKEEPER_PROGRAM: program() };
-    const ran = spawnSync(process.execPath, [project.compiled(`s${i}`)], { env, encoding: "utf8", timeout: 30_000 });
+    symlinkSync(".", path.join(sidecar.folder, "certificates"));
+    const address = snippet.includes("credentials:") ? sidecar.secureAddress : sidecar.address;
+    const env = { ...process.env, SIDEKEEPER_ADDRESS: address, SIDEKEEPER_PROGRAM: program() };
+    const ran = spawnSync(process.execPath, [project.compiled(`s${i}`)], {
+      env,
+      cwd: sidecar.folder,
+      encoding: "utf8",
+      timeout: 30_000,
+    });
     await sidecar.end();
     assert.equal(ran.status, 0, ran.stderr);
     assert.notEqual(ran.stdout, "");

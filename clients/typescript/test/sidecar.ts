@@ -100,7 +100,8 @@ export class Sidecar {
   /** Where the sidecar listens that was served last at this ensemble. */
   servedAddress = "";
   private readonly served: ChildProcess[] = [];
-  private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
+  /** Where its socket and its certificates are. */
+  readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
   private readonly locks: Stub<typeof LockServiceService>;
