@@ -87,7 +87,7 @@ func (a *assignRun) run(ctx context.Context) (err error) {
 	}
 	defer a.client.Close()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the readers of the output may leave
-	a.reach.away.Tell(a.say, a.reach.address)
+	a.reach.away.Tell(a.say, a.reach.named(a.reach.address))
 	a.options.OnAssigned, a.options.OnError, a.options.OnSuspended = a.assigned, a.failed, a.suspended
 	a.options.OnResumed = func() { a.say("contact with the ensemble is back") }
 
@@ -104,7 +104,7 @@ func (a *assignRun) run(ctx context.Context) (err error) {
 	case !errors.Is(err, errEnded) || errors.Is(err, sidekeeper.ErrLost):
 		return err
 	case errors.Is(err, sidekeeper.ErrReleaseUnconfirmed):
-		a.say("%s", exit.Explain(err, a.reach.address))
+		a.say("%s", exit.Explain(err, a.reach.named(a.reach.address)))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (a *assignRun) heed(ctx context.Context, end context.CancelCauseFunc) {
 func (a *assignRun) work(ctx context.Context, item *sidekeeper.Item) error {
 	runner := &supervise.Runner{
 		Command: a.argv, Stdout: a.stdout, Stderr: a.stderr, Deaf: true, Notes: a.notes, Killed: a.killed, Client: a.client,
-		Dialer: &a.reach.dialer, Address: a.reach.address, Timeout: a.reach.timeout,
+		Dialer: &a.reach.dialer, Address: a.reach.named(a.reach.address), Timeout: a.reach.timeout,
 	}
 	claim := &supervise.Item{Item: item, Working: ctx, KillGrace: a.killGrace}
 	err := runner.Run(context.WithoutCancel(ctx), claim)
@@ -146,13 +146,13 @@ func (a *assignRun) work(ctx context.Context, item *sidekeeper.Item) error {
 }
 
 func (a *assignRun) assigned(of sidekeeper.Assignment) {
-	a.reach.away.Tell(a.say, a.reach.address)
+	a.reach.away.Tell(a.say, a.reach.named(a.reach.address))
 	a.say("%s of %s has %d of %d items; members: %d, items without a member: %d", show.Printable(a.options.Member), show.Printable(a.set),
 		len(of.Items), of.Total, of.Members, of.Unassigned)
 }
 
 func (a *assignRun) failed(item string, err error) {
-	a.say("%s: %s", show.Printable(cmp.Or(item, a.set)), cmp.Or(exit.Explain(err, a.reach.address), err.Error()))
+	a.say("%s: %s", show.Printable(cmp.Or(item, a.set)), cmp.Or(exit.Explain(err, a.reach.named(a.reach.address)), err.Error()))
 }
 
 func (a *assignRun) suspended(remaining time.Duration) {

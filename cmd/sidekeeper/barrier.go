@@ -49,7 +49,7 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			reach.away.Tell(show.Notes(command.ErrOrStderr()), reach.address)
+			reach.away.Tell(show.Notes(command.ErrOrStderr()), reach.named(reach.address))
 			ctx, cancel := context.WithTimeout(command.Context(), cmp.Or(wait, math.MaxInt64))
 			defer cancel()
 			err = client.AwaitBarrier(ctx, args[0], func() { set = true })

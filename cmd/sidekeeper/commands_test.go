@@ -241,6 +241,35 @@ func TestASidecarThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhereTheAddressOfAnAbsentSidecarIsFromIsTold(t *testing.T) {
+	none := "unix://" + filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		variable string // of both kinds of address
+		command  []string
+		says     string
+	}{
+		{"", []string{"lock", "ls"}, "sidekeeper.sock (the default: if it listens elsewhere, give --address or SIDEKEEPER_ADDRESS): "},
+		{
+			"",
+			[]string{"lock", "break", "orders", "--token=1", "--reason=test"},
+			"operator.sock (the default: if it listens elsewhere, give --operator-address or SIDEKEEPER_OPERATOR_ADDRESS): ",
+		},
+		{"SIDEKEEPER_ADDRESS", []string{"lock", "run", "orders", "--try", "--", "true"}, none + " (of SIDEKEEPER_ADDRESS): "},
+		{"SIDEKEEPER_OPERATOR_ADDRESS", []string{"schedule", "rm", "daily"}, none + " (of SIDEKEEPER_OPERATOR_ADDRESS): "},
+		{"SIDEKEEPER_ADDRESS", []string{"lock", "ls", "--address", none}, none + ": "},
+	} {
+		t.Setenv("SIDEKEEPER_ADDRESS", "")
+		t.Setenv("SIDEKEEPER_OPERATOR_ADDRESS", "")
+		if c.variable != "" {
+			t.Setenv(c.variable, none)
+		}
+		_, said, code := output(t, c.command...)
+		if code != 69 || !strings.Contains(said, c.says) {
+			t.Errorf("%v: exit %d, %q", c.command, code, said)
+		}
+	}
+}
+
 func TestASidecarThatDoesNotAnswerIsNamed(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)

@@ -227,7 +227,7 @@ func (c *cronRun) work(running, waiting context.Context, job cron.Job) {
 		if err == nil || waiting.Err() != nil {
 			continue
 		}
-		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.address))
+		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.named(c.reach.address)))
 		put = put && !errors.Is(err, sidekeeper.ErrScheduleNotFound) // it was removed
 		select {
 		case <-waiting.Done():
@@ -238,7 +238,7 @@ func (c *cronRun) work(running, waiting context.Context, job cron.Job) {
 
 func (c *cronRun) putAgain(ctx context.Context, job cron.Job) {
 	if err := c.put(ctx, job); err != nil && ctx.Err() == nil {
-		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.address))
+		c.say("%s: %s", job.Name, exit.Explain(err, c.reach.named(c.reach.address)))
 	}
 }
 
@@ -263,8 +263,8 @@ func (c *cronRun) tick(running, waiting context.Context, job cron.Job) error {
 	tail := &supervise.Tail{To: c.stdout}
 	runner := &supervise.Runner{
 		Command: []string{job.Shell, "-c", job.Command}, Stdin: strings.NewReader(job.Input), Stdout: tail, Stderr: tail, Deaf: true,
-		Notes: c.stderr, Killed: c.killed, Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.address, Timeout: c.reach.timeout,
-		Environment: slices.Concat(os.Environ(), job.Environment),
+		Notes: c.stderr, Killed: c.killed, Client: c.client, Dialer: &c.reach.dialer, Address: c.reach.named(c.reach.address),
+		Timeout: c.reach.timeout, Environment: slices.Concat(os.Environ(), job.Environment),
 	}
 	claim := &supervise.Tick{Schedule: job.Name, Waiting: waiting, Running: running, Output: tail}
 	claim.Options.Lease, claim.Options.Owner = lease, c.owner
@@ -272,7 +272,7 @@ func (c *cronRun) tick(running, waiting context.Context, job cron.Job) error {
 	tail.Flush()
 	if claim.HasRun() {
 		if err != nil {
-			c.say("%s: %s", job.Name, cmp.Or(exit.Explain(err, c.reach.address), err.Error()))
+			c.say("%s: %s", job.Name, cmp.Or(exit.Explain(err, c.reach.named(c.reach.address)), err.Error()))
 		}
 		return nil
 	}

@@ -22,7 +22,28 @@ const diagnosisTime = 2 * time.Second
 
 // explain makes one line of an error, for people.
 func (r *reach) explain(ctx context.Context) func(error) string {
-	return func(err error) string { return exit.Explain(r.diagnosed(ctx, err), r.last) }
+	return func(err error) string { return exit.Explain(r.diagnosed(ctx, err), r.named(r.last)) }
+}
+
+// expired is what to do about this side's certificate if it has expired, which no waiting changes; empty if it has not.
+func (r *reach) expired(config *tls.Config) string {
+	if len(config.Certificates) == 0 || time.Now().Before(config.Certificates[0].Leaf.NotAfter) {
+		return ""
+	}
+	return fmt.Sprintf("the certificate of --tls-cert %s expired on %s: renew it", r.certificate, instant(config.Certificates[0].Leaf.NotAfter))
+}
+
+// expiredAlert is what a sidecar answers a certificate that has expired by its clock.
+const expiredAlert = "expired certificate"
+
+// absent is told of each attempt that has failed while a command waits for the sidecar. It ends the command where the sidecar is there and
+// refuses the certificate as expired: the command shows the same one each time.
+func (r *reach) absent(err error) {
+	if strings.Contains(err.Error(), "remote error: tls: "+expiredAlert) {
+		r.giveUp(err)
+		return
+	}
+	r.away.Failed(err)
 }
 
 // diagnosed is err and, if the sidecar could not be reached because of TLS, what is wrong and what to do. It connects once more to find out.
@@ -95,8 +116,10 @@ func (r *reach) mismatchIn(failure error, config *tls.Config) string {
 		return ""
 	case len(config.Certificates) == 0:
 		return "it demands a client certificate: give --tls-cert and --tls-key"
-	case time.Now().After(config.Certificates[0].Leaf.NotAfter):
-		return fmt.Sprintf("the certificate of --tls-cert %s expired on %s: renew it", r.certificate, instant(config.Certificates[0].Leaf.NotAfter))
+	case alert == expiredAlert:
+		const rule = "compare the clocks, and renew what else has expired in that file"
+		return fmt.Sprintf("it takes the certificate of --tls-cert %s for expired, which is valid until %s by this clock: %s",
+			r.certificate, instant(config.Certificates[0].Leaf.NotAfter), rule)
 	default:
 		const rule = "a CA of its --tls-client-ca has to have signed it"
 		return fmt.Sprintf("it refuses the certificate of --tls-cert %s (%s): %s", r.certificate, alert, rule)

@@ -138,7 +138,7 @@ func (r *reach) runUnder(command *cobra.Command, claim supervise.Claim, argv []s
 	defer client.Close()
 	runner := &supervise.Runner{
 		Command: argv, Stdin: command.InOrStdin(), Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
-		Client: client, Dialer: &r.dialer, Away: &r.away, Address: r.address, Timeout: r.timeout,
+		Client: client, Dialer: &r.dialer, Away: &r.away, Address: r.named(r.address), Timeout: r.timeout,
 	}
 	return runner.Run(ctx, claim)
 }

@@ -33,17 +33,20 @@ type reach struct {
 	authority, certificate, key string
 	timeout                     time.Duration
 	output                      choice
-	last                        string // the address that was dialled
+	from                        map[string]string       // of addresses that no flag gives: where each is from, for people
+	last                        string                  // the address that was dialled
+	giveUp                      context.CancelCauseFunc // ends the command for what waiting does not change
 	dialer                      supervise.Dialer
 	away                        supervise.Away // tells a person that the sidecar is waited for
 	guards                      []string       // of what is written, as LOCK:TOKEN
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&r.address, "address", fromEnvironment(sidekeeper.AddressVariable, sidekeeper.DefaultAddress),
+	r.from = map[string]string{}
+	flags.StringVar(&r.address, "address", r.preset("--address", sidekeeper.AddressVariable, sidekeeper.DefaultAddress),
 		"address of the sidecar: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
 	flags.StringVar(&r.operatorAddress, "operator-address",
-		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
+		r.preset("--operator-address", operatorAddressVariable, defaultOperatorAddress),
 		"address of the sidecar's operator listener ($"+operatorAddressVariable+"); --address where that alone is given")
 	r.timeout = 10 * time.Second
 	flags.Var(span(&r.timeout, time.Millisecond, forever), "timeout", "timeout of each call")
@@ -54,9 +57,32 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.VarP(&r.output, "output", "o", "output format, a table for people or json for programs")
 }
 
+// preset is the address where a flag gives none.
+func (r *reach) preset(flag, variable, fallback string) string {
+	address := fromEnvironment(variable, fallback)
+	r.from[address] = "of " + variable
+	if os.Getenv(variable) == "" {
+		r.from[address] = "the default: if it listens elsewhere, give " + flag + " or " + variable
+	}
+	return address
+}
+
+// named is an address for people, with where it is from unless a flag gives it.
+func (r *reach) named(address string) string {
+	if from := r.from[address]; from != "" {
+		return address + " (" + from + ")"
+	}
+	return address
+}
+
 // settle has what operators do go to the sidecar that --address names, unless it was said where operators reach one: at the default address
 // another sidecar may listen.
 func (r *reach) settle(flags *pflag.FlagSet) {
+	for flag, address := range map[string]string{"address": r.address, "operator-address": r.operatorAddress} {
+		if flags.Changed(flag) {
+			delete(r.from, address)
+		}
+	}
 	if flags.Changed("address") && !flags.Changed("operator-address") && os.Getenv(operatorAddressVariable) == "" {
 		r.operatorAddress = r.address
 	}
@@ -249,11 +275,14 @@ func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 // dialWith makes a client that waits for a sidecar that is away, as all clients do.
 func (r *reach) dialWith(address string, options ...sidekeeper.Option) (*sidekeeper.Client, error) {
 	r.last = address
-	options = append(options, sidekeeper.WithDialer(r.dialer.Dial), sidekeeper.WithAbsence(r.away.Failed))
+	options = append(options, sidekeeper.WithDialer(r.dialer.Dial), sidekeeper.WithAbsence(r.absent))
 	if r.usesTLS() {
 		config, err := r.tlsConfig()
 		if err != nil {
 			return nil, exit.UsageError(err)
+		}
+		if cause := r.expired(config); cause != "" {
+			return nil, exit.CannotReach(r.named(address), cause)
 		}
 		options = append(options, sidekeeper.WithTLS(config))
 	}

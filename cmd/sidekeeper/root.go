@@ -33,7 +33,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		reach.settle(command.Flags())
 	}
 
-	err := root.ExecuteContext(ctx)
+	working, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	reach.giveUp = giveUp
+	err := root.ExecuteContext(working)
+	if ctx.Err() == nil && working.Err() != nil {
+		err = context.Cause(working)
+	}
 	if err != nil && !begun {
 		err = exit.UsageError(err)
 	}

@@ -161,6 +161,11 @@ func cannotReach(address, cause string) string {
 	return fmt.Sprintf("cannot reach the sidecar at %s: %s", address, cause)
 }
 
+// CannotReach is the error of a sidecar that is not called at all, since that would be in vain.
+func CannotReach(address, cause string) error {
+	return With(Unreachable, errors.New(cannotReach(address, cause)))
+}
+
 func explainFields(e *sidekeeper.Error) string {
 	rules := make([]string, 0, len(e.Fields))
 	for _, broken := range e.Fields {
@@ -179,6 +184,9 @@ func transportCause(message string) string {
 		if _, cause, found := strings.Cut(message, wrapping); found {
 			return strings.TrimSuffix(cause, `"`)
 		}
+	}
+	if _, alert, found := strings.Cut(message, "remote error: tls: "); found {
+		return "it has ended the TLS handshake: " + strings.TrimSuffix(alert, `"`)
 	}
 	for _, hungUp := range []string{"error reading server preface", "write tcp", "read tcp", "write unix", "read unix"} {
 		if strings.Contains(message, hungUp) {
