@@ -83,20 +83,13 @@ type examination struct {
 // first. An error means that the ensemble did not let itself be looked at.
 func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble}
-	if err := e.preflight(ctx); err != nil {
-		return e.findings, err
+	err := e.preflight(ctx)
+	for _, look := range []func(context.Context) error{e.quotas, e.names, func(ctx context.Context) error { return e.locks(ctx, locks) }} {
+		if err == nil {
+			err = look(ctx)
+		}
 	}
-	if err := e.quotas(ctx); err != nil {
-		return e.findings, err
-	}
-	if err := e.names(ctx); err != nil {
-		return e.findings, err
-	}
-	if err := e.locks(ctx, locks); err != nil {
-		return e.findings, err
-	}
-	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	return e.findings, nil
+	return e.bySeverity(), err
 }
 
 // Preflight looks at what must be right before a sidecar serves: the servers, the settings and the ACLs, and not at locks. What
@@ -104,8 +97,13 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble, strict: true}
 	err := e.preflight(ctx)
+	return e.bySeverity(), err
+}
+
+// bySeverity is what was found, the most severe first.
+func (e *examination) bySeverity() []Finding {
 	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	return e.findings, err
+	return e.findings
 }
 
 // preflight is what Examine and Preflight have in common.

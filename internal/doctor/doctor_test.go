@@ -262,6 +262,32 @@ func TestAServerThatIsNotThereIsTold(t *testing.T) {
 	}
 }
 
+// A process that is stopped goes on to take connections: the kernel does that.
+func TestAServerThatHangsIsToldAndIsToStay(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	frozen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { frozen.Close() })
+	hangs, healthy := frozen.Addr().String(), p.Servers[0]
+	p.Servers = []string{hangs, healthy}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // it is over while the first server is asked
+	defer cancel()
+	findings, err := doctor.Examine(ctx, p.client, p.Settings, nil)
+	want := []string{"problem " + hangs + ": hangs: it has taken a", "note " + healthy + ": was not asked: the time"}
+	if diff := cmp.Diff(want, lines(findings)); diff != "" || err == nil {
+		t.Errorf("%v, %s", err, diff)
+	}
+	if len(findings) == 0 || !strings.HasSuffix(findings[0].Advice, "leave it in --zookeeper") {
+		t.Errorf("%v", findings)
+	}
+	if !slices.IsSortedFunc(findings, func(a, b doctor.Finding) int { return int(b.Severity) - int(a.Severity) }) {
+		t.Errorf("the most severe is not first: %v", findings)
+	}
+}
+
 func TestWhatListensInAServersPlaceIsTold(t *testing.T) {
 	t.Parallel()
 	page := httptest.NewServer(http.NotFoundHandler())

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 )
 
-// unanswered reports a server that did not answer a four-letter word, and what listens there instead.
-func (e *examination) unanswered(ctx context.Context, server string, err error) {
+// unanswered reports a server that did not answer a four-letter word in that time, and what listens there instead.
+func (e *examination) unanswered(ctx context.Context, server string, err error, waited time.Duration) {
 	const port = "give --zookeeper the port that ZooKeeper's clients use, 2181 by default"
 	switch speaks := e.speaks(ctx, server); {
 	case e.Secure && e.isOpen(ctx, opening{server, server, false}):
@@ -28,8 +29,33 @@ func (e *examination) unanswered(ctx context.Context, server string, err error) 
 	case err == nil:
 		e.findf(Problem, server, "check whether it reaches the others: it needs a majority", "does not serve requests")
 	default:
-		e.findf(Problem, server, "start it, or remove it from --zookeeper", "does not answer: %v", err)
+		e.silent(ctx, server, err, waited)
 	}
+}
+
+// silent reports a server that says nothing at all. One that hangs is a server still: without it in --zookeeper, sidecars would not come back.
+func (e *examination) silent(ctx context.Context, server string, err error, waited time.Duration) {
+	dialled, is := errors.AsType[*net.OpError](err)
+	connected := !is || dialled.Op != "dial"
+	switch {
+	case !isTimeout(err) && connected:
+		e.findf(Problem, server, "see its log", "ends connections without an answer: %v", err)
+	case !isTimeout(err):
+		e.findf(Problem, server, "start it; remove it from --zookeeper only if it is no longer part of the ensemble", "does not answer: %v", err)
+	case connected:
+		e.findf(Problem, server, "look at that server: a long garbage collection, a full or slow disk, or a stopped process. Restart it if that "+
+			"lasts, and leave it in --zookeeper", "hangs: it has taken a connection, and has not answered within %v", tenths(waited))
+	case ctx.Err() != nil && waited < time.Second:
+		e.findf(e.unknown(), server, "give a longer --timeout", "was not asked: the time was over before")
+	default:
+		e.findf(Problem, server, "see that its machine runs, that it takes new connections, and that no firewall is between",
+			"has taken no connection within %v", tenths(waited))
+	}
+}
+
+func isTimeout(err error) bool {
+	timeout, is := errors.AsType[net.Error](err)
+	return is && timeout.Timeout()
 }
 
 func isDistrusted(err error) bool {

@@ -19,12 +19,13 @@ import (
 func (e *examination) servers(ctx context.Context) {
 	told, newest, byID := false, int64(-1), map[int]string{}
 	for _, server := range e.Servers {
+		began := time.Now()
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
 		case errors.Is(err, zookeeper.ErrSilent):
 			e.findf(e.unknown(), server, "allow `srvr` in 4lw.commands.whitelist", "does not report its status")
 		case err != nil, lineOf(answer, "Mode") == "":
-			e.unanswered(ctx, server, err)
+			e.unanswered(ctx, server, err, time.Since(began))
 			continue
 		default:
 			e.version(server, answer)
