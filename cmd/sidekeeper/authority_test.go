@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
+	"strings"
 	"testing"
 
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/test/support/authority"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
 )
 
 // A testAuthority signs certificates, and writes them into a folder as files that sidecars read.
@@ -49,4 +52,22 @@ func (a *testAuthority) clientConfig(name string) *tls.Config {
 		a.t.Fatal(err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.Pool(), Certificates: []tls.Certificate{pair}}
+}
+
+func TestTheEndOfTheCertificateTowardsTheEnsembleIsToldAndCounted(t *testing.T) {
+	t.Parallel()
+	ours := newTestAuthority(t, t.TempDir())
+	ours.issueExpired("old")
+	book, metrics := &expect.Logbook{}, server.NewMetrics()
+	s := &settings{tlsCA: ours.folder + "/ca.crt", tlsCert: ours.folder + "/old.crt", tlsKey: ours.folder + "/old.key"}
+	if _, err := s.ensembleTLS(book.Logger(), metrics); err != nil {
+		t.Fatal(err)
+	}
+	if told := book.Text(); !strings.Contains(told, `"msg":"the certificate has expired","flag":"--zookeeper-tls-cert","expires":1577923200}`) {
+		t.Error(told)
+	}
+	const sample = `sidekeeper_certificate_not_after_timestamp_seconds{side="ensemble"} 1.5779232e+09`
+	if shown := expect.Scrape(metrics.Handler()); !strings.Contains(shown, sample) {
+		t.Error(shown)
+	}
 }

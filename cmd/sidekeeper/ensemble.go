@@ -45,7 +45,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 	if err != nil {
 		return ensemble{}, err
 	}
-	secure, err := s.ensembleTLS(log)
+	secure, err := s.ensembleTLS(log, metrics)
 	if err != nil {
 		return ensemble{}, err
 	}
@@ -124,7 +124,7 @@ func (s *settings) parseCredentials(content []byte) (credentials [][]byte, err e
 }
 
 // ensembleTLS is TLS towards the ensemble, nil for none. Its files are read at each connection, so that they can be renewed.
-func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
+func (s *settings) ensembleTLS(log *zap.Logger, metrics *server.Metrics) (func() *tls.Config, error) {
 	if s.tlsCA == "" {
 		return nil, nil
 	}
@@ -132,11 +132,11 @@ func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
 	if s.tlsCert != "" {
 		files, flags = append(files, s.tlsCert, s.tlsKey), flags+", --zookeeper-tls-cert, --zookeeper-tls-key"
 	}
-	kept, err := reload.Open(s.parseTLS, reportTo[*tls.Config](log, flags), files...)
+	newest, err := metrics.KeepCertificate("ensemble", "--zookeeper-tls-cert", log, s.parseTLS, reportTo[*tls.Config](log, flags), files...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flags, err)
 	}
-	return kept.Newest, nil
+	return newest, nil
 }
 
 // parseTLS makes a configuration of the authorities' certificates and, if there is one, ours with its key.

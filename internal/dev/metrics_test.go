@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"crypto/tls"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -24,6 +26,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 // A family is one metric: its type, and the values of each of its labels.
@@ -33,7 +36,7 @@ type family struct {
 }
 
 func TestMetricsAreAsTheirDocumentSays(t *testing.T) {
-	s := serve(t, Options{MetricsListen: "127.0.0.1:0"})
+	s := serve(t, Options{MetricsListen: "127.0.0.1:0", Metrics: withCertificates(t)})
 	chosen := everythingHappens(t, s)
 	text := scraped(t, s.MetricsAddress())
 	shown, documented := scrapedFamilies(t, text), documentedFamilies(t)
@@ -62,6 +65,23 @@ func TestMetricsAreAsTheirDocumentSays(t *testing.T) {
 			t.Errorf("what a caller chose stands in the metrics: %q", word)
 		}
 	}
+}
+
+// withCertificates are the metrics of a sidecar that has a certificate for each side. The one for development needs none.
+func withCertificates(t *testing.T) *server.Metrics {
+	t.Helper()
+	metrics, folder := server.NewMetrics(), t.TempDir()
+	_, err := makeCertificates(folder)
+	must(t, err)
+	parse := func(contents [][]byte) (*tls.Config, error) {
+		own, err := tls.X509KeyPair(contents[0], contents[1])
+		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}}, err
+	}
+	for _, side := range []string{"callers", "ensemble"} {
+		_, err := metrics.KeepCertificate(side, "--flag", zap.NewNop(), parse, nil, folder+"/client.pem", folder+"/client-key.pem")
+		must(t, err)
+	}
+	return metrics
 }
 
 // everythingHappens uses every service, loses a lock, and calls what does not exist. It returns what callers chose and were

@@ -55,11 +55,7 @@ func (s *Server) openHTTP() error {
 	if address == "" {
 		return nil
 	}
-	secure, err := s.options.TLS.complete()
-	if err != nil {
-		return err
-	}
-	secure = secure && s.options.HTTPTokenFile == ""
+	secure := s.secure != nil && s.options.HTTPTokenFile == ""
 	if !secure && s.options.HTTPTokenFile == "" && !s.options.AllOperate {
 		return fmt.Errorf("--%s %s: needs --http-token-file on loopback, or --tls-cert, --tls-key and --tls-client-ca", forHTTP, address)
 	}
@@ -104,11 +100,7 @@ func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
 	if !secure {
 		return h.serving(func(listener net.Listener) error { return server.Serve(s.budget.Slowed(listener)) }), nil
 	}
-	config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
-	if err != nil {
-		return nil, err
-	}
-	server.TLSConfig = alsoHTTP1(config)
+	server.TLSConfig = alsoHTTP1(s.secure)
 	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.budget.Slowed(listener), "", "") }), nil
 }
 

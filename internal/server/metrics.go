@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ type Metrics struct {
 	linesDropped            *prometheus.CounterVec
 	leasesNotNoted          prometheus.Counter
 	schedules               *scheduleMetrics
+	certificates            *certificates
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -102,8 +104,9 @@ func NewMetrics() *Metrics {
 		leasesNotNoted: f.counter("leases_not_noted_total", "Leases that cannot be resumed, because the state directory could not be written."),
 		linesDropped:   f.counters("log_lines_dropped_total", "Lines that were not written in time, by log.", "log"),
 		schedules:      newScheduleMetrics(f),
+		certificates:   &certificates{newest: map[string]func() *tls.Config{}},
 	}
-	registry.MustRegister(handlings{m}, buildInfo(), collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+	registry.MustRegister(handlings{m}, m.certificates, buildInfo(), collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m

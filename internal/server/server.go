@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,6 +96,7 @@ type Server struct {
 	ensemble  service.Reachability
 	health    *health.Server
 	policy    *policyFile
+	secure    *tls.Config // of TCP listeners for callers; nil without TLS
 	streams   openStreams
 	budget    *budget.Budget
 	admin     *administration // nil without a listener
@@ -173,6 +175,9 @@ func (s *Server) open() (err error) {
 	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
+	if s.secure, err = s.options.openTLS(); err != nil {
+		return err
+	}
 	s.options.follow(s.policy)
 	s.budget = s.options.budgetOf(s.judges())
 	return errors.Join(s.openCallers(), s.openHTTP(), s.openOperators(), s.openMetrics(), s.openAdmin())
@@ -186,16 +191,8 @@ func (s *Server) admits() *admissions {
 
 func (s *Server) openCallers() error {
 	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.budget.Admit, Misled: misled(s.options.Log)}
-	secure, err := s.options.TLS.complete()
-	if err != nil {
-		return err
-	}
-	if secure {
-		config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
-		if err != nil {
-			return err
-		}
-		hands.Secure = credentials.NewTLS(config)
+	if s.secure != nil {
+		hands.Secure = credentials.NewTLS(s.secure)
 	}
 	if inside := s.options.Inside; inside != nil {
 		s.listeners = append(s.listeners, listener{forCallers, inside, s.newGRPC(hands).Serve})
@@ -211,7 +208,7 @@ func (s *Server) openCallers() error {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
 		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.budget.Slowed(listener)) }
-		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
+		listener, err := listen(at.address, s.options.SocketMode, s.secure != nil || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sidekeeper/sidekeeper/internal/certificate"
-	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
 // TLSFiles are what a listener beyond this machine needs, all PEM: its certificate with the chain, the key of that, and
@@ -32,10 +31,14 @@ func (f TLSFiles) complete() (bool, error) {
 	return true, nil
 }
 
-// openTLS is what a listener needs of the files. Later versions that cannot be read or do not fit together are logged and the last
-// good ones used.
-func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Config, error) {
-	domains, err := parseTrustDomains(trustDomains)
+// openTLS is what listeners need of the files; nil if there are none. Later versions that cannot be read or do not fit together are logged and
+// the last good ones used.
+func (o Options) openTLS() (*tls.Config, error) {
+	files, log := o.TLS, o.Log
+	if complete, err := files.complete(); err != nil || !complete {
+		return nil, err
+	}
+	domains, err := parseTrustDomains(o.TrustDomains)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +47,7 @@ func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Confi
 		names = append(names, domain.file)
 	}
 	parse := func(contents [][]byte) (*tls.Config, error) { return files.load(contents, domains) }
-	kept, err := reload.Open(parse, func(_ *tls.Config, trouble error) {
+	newest, err := o.Metrics.KeepCertificate("callers", "--tls-cert", log, parse, func(_ *tls.Config, trouble error) {
 		if trouble != nil {
 			log.Error("TLS files not reloaded; the last valid ones are used", zap.Error(trouble))
 		}
@@ -55,7 +58,7 @@ func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Confi
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"h2"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return kept.Newest(), nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return newest(), nil },
 	}, nil
 }
 
