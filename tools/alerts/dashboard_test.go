@@ -197,7 +197,7 @@ func unitIn(known map[string]metric, node parser.Node) string {
 		if strings.HasSuffix(node.Name, "_count") {
 			return ""
 		}
-		if unit := known[node.Name].unit; unit == "seconds" || unit == "bytes" {
+		if unit := known[node.Name].unit; unit == "seconds" || unit == "bytes" || unit == "seconds since 1970" {
 			return unit
 		}
 		return ""
@@ -208,6 +208,10 @@ func unitIn(known map[string]metric, node parser.Node) string {
 // unitOfBoth is the unit of an operation, by that of what is left of it.
 func unitOfBoth(of *parser.BinaryExpr, left string) string {
 	switch of.Op {
+	case parser.SUB:
+		if of.RHS.String() == "time()" {
+			return strings.TrimSuffix(left, " since 1970")
+		}
 	case parser.MUL:
 		if of.RHS.String() == "60" {
 			return strings.TrimSuffix(left, "per second") + "per minute"
