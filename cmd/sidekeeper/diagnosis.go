@@ -37,7 +37,7 @@ func (r *reach) expired(config *tls.Config) string {
 const expiredAlert = "expired certificate"
 
 // absent is told of each attempt that has failed while a command waits for the sidecar. It ends the command where the sidecar is there and
-// refuses the certificate as expired: the command shows the same one each time.
+// refuses the certificate as expired, which is the one in the files now.
 func (r *reach) absent(err error) {
 	if strings.Contains(err.Error(), "remote error: tls: "+expiredAlert) {
 		r.giveUp(err)
@@ -117,6 +117,9 @@ func (r *reach) mismatchIn(failure error, config *tls.Config) string {
 	case len(config.Certificates) == 0:
 		return "it demands a client certificate: give --tls-cert and --tls-key"
 	case alert == expiredAlert:
+		if cause := r.expired(config); cause != "" {
+			return cause
+		}
 		const rule = "compare the clocks, and renew what else has expired in that file"
 		return fmt.Sprintf("it takes the certificate of --tls-cert %s for expired, which is valid until %s by this clock: %s",
 			r.certificate, instant(config.Certificates[0].Leaf.NotAfter), rule)

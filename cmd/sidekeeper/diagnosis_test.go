@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -155,6 +156,39 @@ func TestACommandDoesNotWaitForASidecarThatTakesItsCertificateForExpired(t *test
 		if code != exit.Unreachable || !strings.Contains(said, want) {
 			t.Errorf("%v: exit %d, %q", command, code, said)
 		}
+	}
+}
+
+// Commands that run for weeks come back to a sidecar with the certificate that is there by then.
+func TestACommandShowsARenewedCertificate(t *testing.T) {
+	t.Parallel()
+	ours := newTestAuthority(t, t.TempDir())
+	ours.issue("client")
+	certificate, key := ours.folder+"/client.crt", ours.folder+"/client.key"
+	config, err := (&reach{certificate: certificate, key: key}).tlsConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func() []byte {
+		pair, err := config.GetClientCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Certificate[0]
+	}
+	first := shown()
+	if !bytes.Equal(first, config.Certificates[0].Certificate[0]) {
+		t.Error("it shows another certificate than that of its files")
+	}
+	ours.issue("client")
+	if bytes.Equal(shown(), first) {
+		t.Error("it shows the certificate that was replaced")
+	}
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(shown(), first) {
+		t.Error("it shows no certificate while its files are being replaced")
 	}
 }
 

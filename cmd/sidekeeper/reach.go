@@ -306,6 +306,12 @@ func (r *reach) tlsConfig() (*tls.Config, error) {
 			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", r.certificate, r.key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if renewed, err := tls.LoadX509KeyPair(r.certificate, r.key); err == nil {
+				return &renewed, nil
+			}
+			return &pair, nil // its files are being replaced
+		}
 	}
 	if r.authority != "" {
 		authorities, err := os.ReadFile(r.authority)
