@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -171,18 +173,21 @@ func TestLockBreakSaysForWhatItWaits(t *testing.T) {
 	t.Parallel()
 	server := scripted.Start(t)
 	for limit, flags := range map[string][]string{"until the holder's lease has expired": nil, "20s": {"--force-after", "20s"}} {
-		var out, complaints buffer
-		want := "sidekeeper: waiting for the holder's sidecar, at most " + limit + "\n"
-		server.Break = func(ctx context.Context, _ *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
-			for complaints.String() != want && ctx.Err() == nil {
-				time.Sleep(10 * time.Millisecond)
+		said, complaints := io.Pipe()
+		server.Break = func(context.Context, *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
+			lines := bufio.NewReader(said)
+			line, err := lines.ReadString('\n')
+			if want := "sidekeeper: waiting for the holder's sidecar, at most " + limit + "\n"; line != want {
+				t.Errorf("it says %q, want %q", line, want)
 			}
-			return &lockv1.BreakResponse{}, ctx.Err()
+			go io.Copy(io.Discard, lines)
+			return &lockv1.BreakResponse{}, err
 		}
 		as := []string{"lock", "break", "orders", "--operator-address", server.Target, "--reason", "stuck", "--token", "42"}
-		if code := run(t.Context(), append(as, flags...), strings.NewReader(""), &out, &complaints); code != 0 {
-			t.Errorf("exit %d: %s", code, complaints.String())
+		if code := run(t.Context(), append(as, flags...), strings.NewReader(""), io.Discard, complaints); code != 0 {
+			t.Errorf("exit %d", code)
 		}
+		complaints.Close()
 	}
 }
 

@@ -132,12 +132,14 @@ var trials = map[string]trial{
 	"sidekeeper lock show reports --watch": {
 		says: "^reports is free\n", then: "sidekeeper lock run reports -- true", andSays: "held +exclusive", ended: os.Interrupt, code: -1,
 	},
-	"sidekeeper lock show reports --output json":                           {beside: held, says: `"token":"\d+"`},
-	"sidekeeper lock why reports":                                          {beside: held, says: `(?m)^reports +held +[0-9a-f]{8} `},
-	"sidekeeper lock why reports --output json":                            {beside: held, says: `"lease":"[0-9a-f]{8}"`},
-	`sidekeeper lock revoke reports --reason "the machine goes down"`:      {beside: held, says: "^holders asked: 1\n$"},
-	"sidekeeper lock revoke reports --grace 30s":                           {beside: held, says: "^holders asked: 1\n$"},
-	`sidekeeper lock break reports --token 4294967321 --reason "it hangs"`: {beside: held, says: `^hold \d+ of reports: ended by its sidecar, or with its lease\n$`},
+	"sidekeeper lock show reports --output json":                      {beside: held, says: `"token":"\d+"`},
+	"sidekeeper lock why reports":                                     {beside: held, says: `(?m)^reports +held +[0-9a-f]{8} `},
+	"sidekeeper lock why reports --output json":                       {beside: held, says: `"lease":"[0-9a-f]{8}"`},
+	`sidekeeper lock revoke reports --reason "the machine goes down"`: {beside: held, says: "^holders asked: 1\n$"},
+	"sidekeeper lock revoke reports --grace 30s":                      {beside: held, says: "^holders asked: 1\n$"},
+	`sidekeeper lock break reports --token 4294967321 --reason "it hangs"`: {
+		beside: held, says: `^hold \d+ of reports: ended by its sidecar, or with its lease\n$`,
+	},
 	`sidekeeper lock break reports --token 4294967321 --force-after 1m --reason "its machine is gone"`: {
 		beside: held, says: `^hold \d+ of reports: ended by its sidecar, or with its lease\n$`,
 	},

@@ -2,10 +2,12 @@ package zookeeper
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
@@ -51,20 +53,25 @@ func TestAnEnsembleThatDeniesTheDirectoriesIsToldFromOneThatDoesNotAnswer(t *tes
 		t.Fatal(err)
 	}
 	defer server.Close()
+	const denies = "the ensemble's access control denies the sidecar its directories"
 	core, logged := observer.New(zap.WarnLevel)
+	told := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(told) })
+	log := zap.New(core, zap.Hooks(func(line zapcore.Entry) error {
+		if line.Message == denies {
+			tell()
+		}
+		return nil
+	}))
 	c, err := New(Config{
 		Servers: []string{server.Address()}, SessionTimeout: 10 * tick, TickTime: tick, SyncLimit: 5, Heartbeat: tick,
-		Directories: []string{"/sidekeeper", "/sidekeeper/locks"}, ACL: "world:anyone:r", Log: zap.New(core),
+		Directories: []string{"/sidekeeper", "/sidekeeper/locks"}, ACL: "world:anyone:r", Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for ctx := within(t, patience); logged.Len() == 0; time.Sleep(tick / 10) {
-		if ctx.Err() != nil {
-			t.Fatal("the log does not say that the ensemble denies the directories")
-		}
-	}
+	await(t, "a line that the ensemble denies", patience, told)
 	_, read := c.Get(t.Context(), "/sidekeeper")
 	_, wrote := c.Commit(t.Context(), recipes.Create("/sidekeeper/key", nil))
 	for doing, err := range map[string]error{"read": read, "write": wrote} {
@@ -75,7 +82,7 @@ func TestAnEnsembleThatDeniesTheDirectoriesIsToldFromOneThatDoesNotAnswer(t *tes
 	if reached, _ := c.Reachable(); reached {
 		t.Error("the sidecar is ready")
 	}
-	if told := logged.FilterMessageSnippet("denies the sidecar its directories").Len(); told != 1 {
-		t.Errorf("the log says so %d times", told)
+	if lines := logged.FilterMessage(denies).Len(); lines != 1 {
+		t.Errorf("the log says so %d times", lines)
 	}
 }

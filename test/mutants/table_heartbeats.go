@@ -70,7 +70,7 @@ var heartbeats = []Mutant{
 	{
 		ID: "H15", Bug: "sessions that another one proves do not hear that its heartbeats are late",
 		Catchers: []Catcher{{
-			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "no member is told that contact is late",
+			Package: "internal/zookeeper", Test: "TestACompanyTellsItsMembersWhenNobodyProvesThem", Complaint: "no member is told that contact",
 		}},
 	},
 	{
