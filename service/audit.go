@@ -20,8 +20,10 @@ type audit struct {
 type Record interface {
 	// Takes says whether it takes further lines, as far as is known.
 	Takes() bool
-	// Written has then called, perhaps at once and within a second, with whether all lines so far are written.
-	Written(then func(all bool))
+	// Missing is how many lines are missing so far.
+	Missing() int
+	// Written has then called, perhaps at once and within two seconds, with whether all lines are written since so many were missing.
+	Written(missing int, then func(all bool))
 }
 
 func newAudit(log *zap.Logger, strict Record) audit {
@@ -47,22 +49,32 @@ func (s *held[P, M]) mayBeGranted() error {
 	return s.services.audit.refuses()
 }
 
-// whenRecorded goes on once the line about the grant is written, before the caller hears of the grant. What the ensemble has a record of by
-// now is refused no more: it counts for others.
-func (s *held[P, M]) whenRecorded(then func()) {
+// missing is how many lines are missing before what is about to be told.
+func (a audit) missing() int {
+	if a.strict == nil {
+		return 0
+	}
+	return a.strict.Missing()
+}
+
+// whenRecorded goes on once the line about the grant is written, before the caller hears of the grant. What it counts on by now is refused no
+// more: a claim of what it had; and neither are attempts and ticks, of which the ensemble has a record that counts for others.
+func (s *held[P, M]) whenRecorded(missing int, then func()) {
 	strict := s.services.audit.strict
-	if strict == nil || s.recipe.early || s.hold == nil || s.hold.once != nil || s.hold.resumed {
+	if strict == nil || s.recipe.early || s.hold == nil || s.hold.once != nil || s.claim.held() {
 		then()
 		return
 	}
-	strict.Written(func(all bool) {
+	strict.Written(missing, func(all bool) {
 		s.do(func() {
 			switch {
 			case s.phase != recording:
-			case all:
-				then()
-			default:
+			case !all:
 				s.finish(errNotRecorded)
+			case s.place.Gone().IsGiven():
+				s.finish(s.broken())
+			default:
+				then()
 			}
 		})
 	})

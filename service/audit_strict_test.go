@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/sink"
@@ -137,12 +138,49 @@ func TestAGrantWaitsForADiskThatHangsAndNoEndDoes(t *testing.T) {
 	})
 }
 
+// A grant of which its caller was not told is no hold: nobody waits for its lease's validity, nor for its delay.
+func TestAGrantThatIsNotRecordedLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	onDisk(t, func(t *testing.T, s *scene, d *disk) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		same(t, "Check of the lease", s.checkedLease(lease.id), "OK")
+		d.is(errors.New("no space left on device"))
+		refused := time.Now()
+		asked := &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id, LockDelay: lasting(30 * time.Second)}
+		s.acquire(s.callers, asked).sees("Unavailable NOT_RECORDED")
+		s.awaitContenders("orders", 0)
+		same(t, "its place stays", time.Since(refused) >= time.Second, false)
+		d.is(nil)
+		<-time.After(2 * time.Second) // the sidecar tries it again each second
+		s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
+		same(t, "its delay is kept", time.Since(refused) >= 5*time.Second, false)
+	})
+}
+
+func TestAGrantThatIsNotRecordedBeforeTheSidecarStopsCanBeAskedForAgain(t *testing.T) {
+	t.Parallel()
+	onDisk(t, func(t *testing.T, s *scene, d *disk) {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		goOn := d.hang()
+		defer goOn()
+		waits := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		synctest.Wait()
+		same(t, "contenders", s.contenders("orders"), 1)
+		drained := s.drain(100 * time.Millisecond)
+		waits.sees("Unavailable SIDECAR_STOPPING")
+		lease.sees("Aborted SIDECAR_STOPPING")
+		s.must(<-drained)
+	})
+}
+
 // answers are those of an audit log, one after the other.
 type answers func() bool
 
 func (a answers) Takes() bool { return a() }
 
-func (a answers) Written(then func(all bool)) { then(a()) }
+func (a answers) Missing() int { return 0 }
+
+func (a answers) Written(_ int, then func(all bool)) { then(a()) }
 
 // What counts for others as soon as it is made is refused before that, and not afterwards.
 func TestWhatOthersCountOnIsNotRefusedWhenTheAuditBreaksMeanwhile(t *testing.T) {

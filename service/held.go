@@ -219,6 +219,7 @@ type held[P heldPlace, M any] struct {
 	place       P
 
 	begun     bool               // it has begun to hold
+	untold    bool               // it has ended before its caller was told that it holds
 	hold      *hold              // then; nil of what is no hold
 	holds     chan struct{}      // closed then; nil unless the stream that is served here waits for that
 	looks     context.Context    //nolint:containedctx // of the looks at the place

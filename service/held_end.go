@@ -48,10 +48,10 @@ func (s *held[P, M]) endHold(why error) error {
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
 		defer s.disregard(place)
 	}
-	if mayNotHear(s.stream, s.caller, why) { // it may count on anything, whether it was told or not
+	if !s.untold && mayNotHear(s.stream, s.caller, why) { // it may count on anything, whether it was told or not
 		s.lease.drive.tell(s.id, s.caller, s.lease.session.ValidFor())
 	}
-	nothing := !s.begun && len(s.claim.standing) == 0 // is there any more
+	nothing := (s.untold || !s.begun) && len(s.claim.standing) == 0 // is there any more that a caller counts on
 	s.lease.drive.step(machine.Event{
 		Kind: machine.Ended, Of: s.id, Parting: s.parting, Asked: why == nil,
 		Free: s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why),
@@ -165,7 +165,8 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 // leaveLease takes the request off its lease: the lease may end then. It returns when nothing runs beside the request any more.
 // A lease that was the request's alone has let go of all in the ensemble by then.
 func (s *held[P, M]) leaveLease(ctx context.Context) {
-	if s.begun && s.recipe.letGo != nil && (s.parting == machine.Released || s.parting == machine.Cancelled) {
+	byItself := s.parting == machine.Released || s.parting == machine.Cancelled
+	if s.begun && s.recipe.letGo != nil && (byItself || s.untold) {
 		s.recipe.letGo(ctx)
 	}
 	if s.begun && s.recipe.atEnd != nil {

@@ -25,7 +25,6 @@ type hold struct {
 	round   recipes.Round // of those who hold together, where they also end together
 	lease   *lease
 	granted time.Time
-	resumed bool // an earlier process granted it
 
 	finish func(ctx context.Context) error // what its caller's Done does in the ensemble; nil of what is only released
 	done   *latch                          // closed when that is done
@@ -61,7 +60,7 @@ func (s *held[P, M]) beginHold(made *hold) (id string) {
 	if s.claim.held() && s.claim.token == made.token {
 		made.key = digestOf(s.claim.holdID)
 		if _, ok := s.services.holds.enterAs(s.claim.holdID, s.lease.identity, made); ok {
-			made.logID, made.resumed = made.key.String(), true
+			made.logID = made.key.String()
 			s.services.audit.resumed(made)
 			return s.claim.holdID
 		}

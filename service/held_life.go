@@ -110,7 +110,7 @@ func (s *held[P, M]) meaning(err error) error {
 	switch {
 	case lost == nil:
 		return err
-	case errors.Is(err, errHoldStopped) && !s.counts():
+	case errors.Is(err, errHoldStopped) && (s.untold || !s.counts()):
 		return errStopping
 	case !errors.Is(err, recipes.ErrSessionEnded) && !errors.Is(err, recipes.ErrGone) && !errors.Is(err, errLeaseLost):
 		return err
@@ -122,9 +122,10 @@ func (s *held[P, M]) meaning(err error) error {
 
 // isGranted is when the caller is to hold. It does not know before that is recorded.
 func (s *held[P, M]) isGranted() {
+	missing := s.services.audit.missing()
 	announcement, first := s.recipe.begin(s.call)
 	s.begun, s.phase = true, recording
-	s.whenRecorded(func() { s.beginHolding(announcement, first) })
+	s.whenRecorded(missing, func() { s.beginHolding(announcement, first) })
 }
 
 // beginHolding tells the caller that it holds, and has everything followed that may end that.
@@ -208,12 +209,12 @@ func (s *held[P, M]) finish(why error) {
 	if s.begun && errors.Is(why, errGivenUp) {
 		why = nil
 	}
-	untold := s.phase == recording
+	s.untold = s.phase == recording
 	s.phase = ended
 	if err := tried(func() { s.clean(why) }); err != nil {
 		why = err
 	}
-	if untold {
+	if s.untold {
 		why = s.meaning(why)
 	}
 	if s.stopWaiting != nil {

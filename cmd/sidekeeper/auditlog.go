@@ -38,7 +38,9 @@ type audit struct {
 func (a audit) Takes() bool { return a.counts(a.Log.Takes()) }
 
 // Written counts what is refused.
-func (a audit) Written(then func(all bool)) { a.Log.Written(func(all bool) { then(a.counts(all)) }) }
+func (a audit) Written(missing int, then func(all bool)) {
+	a.Log.Written(missing, func(all bool) { then(a.counts(all)) })
+}
 
 func (a audit) counts(granted bool) bool {
 	if !granted {

@@ -20,7 +20,7 @@ func TestTheFirstLineOnAFullDiskIsKnownToBeMissing(t *testing.T) {
 	expect.Same(t, "takes before anything was written", audit.Takes(), true)
 	audit.log.Info("grant")
 	written := make(chan bool, 1)
-	audit.Written(func(all bool) { written <- all })
+	audit.Written(0, func(all bool) { written <- all })
 	expect.Same(t, "written", <-written, false)
 	expect.Same(t, "takes", audit.Takes(), false)
 	to.Close()

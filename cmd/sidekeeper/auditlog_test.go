@@ -92,7 +92,7 @@ func TestTheAuditSaysWhereLinesAreMissing(t *testing.T) {
 		}
 		<-time.After(2 * auditPause)
 		audit.log.Info("grant")
-		audit.Written(func(all bool) { expect.Same(t, "written", all, false) })
+		audit.Written(0, func(all bool) { expect.Same(t, "written", all, false) })
 		<-time.After(4 * auditPause)
 		synctest.Wait()
 		expect.Same(t, "dropped", dropped, 1)

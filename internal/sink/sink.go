@@ -77,7 +77,20 @@ type Log struct {
 	size, writing int // bytes that wait, and that are being written
 	before, after int // lines that are missing before and after those that wait, and not told yet
 
-	next, now []func(all bool) // are told of the lines that wait, and of those that are being written
+	missing   int     // lines that are missing, since the beginning
+	next, now []asker // are told of the lines that wait, and of those that are being written
+}
+
+// An asker is told whether no line is missing that was not when so many were.
+type asker struct {
+	missing int
+	then    func(all bool)
+}
+
+// answer is then, and what it is to be told. The lock is held.
+func (a asker) answer(l *Log, written bool) func() {
+	all := written && l.missing == a.missing
+	return func() { a.then(all) }
 }
 
 // Options are how a log is written. Each of them may be left out.
@@ -115,6 +128,7 @@ func (l *Log) add(line []byte) (fits bool) {
 	defer s.mu.Unlock()
 	if s.closed || l.writing+l.size+len(line) > room { // a log that is full takes nothing from the others
 		l.after++
+		l.missing++
 		return false
 	}
 	s.waiting = append(s.waiting, line...)
@@ -163,20 +177,26 @@ func (l *Log) Takes() bool {
 // isSlow says whether the write under way takes too long. The lock is held.
 func (s *Sink) isSlow() bool { return !s.began.IsZero() && time.Since(s.began) >= stuck }
 
-// Written has then called once, perhaps at once: when all lines that were given to the log so far are written, or when one is missing, or its
-// write takes too long. then must not wait.
-func (l *Log) Written(then func(all bool)) {
-	s := l.sink
+// Missing is how many lines are missing so far.
+func (l *Log) Missing() int {
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
+	return l.missing
+}
+
+// Written has then called once, perhaps at once: with true when all lines are written that were given to the log since Missing said so many, and
+// with false when one may be missing, or a write takes too long. then must not wait.
+func (l *Log) Written(missing int, then func(all bool)) {
+	s, asks := l.sink, asker{missing, then}
 	s.mu.Lock()
-	missing := s.closed || l.after > 0 || s.isSlow()
+	bad := s.closed || s.isSlow() || l.missing != missing
 	switch {
-	case !missing && l.waiting > 0:
-		l.next = append(l.next, then)
-	case !missing && l.writing > 0:
-		l.now = append(l.now, then)
+	case !bad && l.waiting > 0:
+		l.next = append(l.next, asks)
+	case !bad && l.writing > 0:
+		l.now = append(l.now, asks)
 	default:
-		missing = missing || l.before > 0
-		defer then(!missing)
+		defer asks.answer(l, !bad)()
 	}
 	s.mu.Unlock()
 }
@@ -184,17 +204,19 @@ func (l *Log) Written(then func(all bool)) {
 // look has those told that wait for a write which takes too long.
 func (s *Sink) look() {
 	s.mu.Lock()
-	var told []func(all bool)
+	var told []func()
 	if s.isSlow() {
 		s.ailLocked(errSlow)
 		for _, l := range s.logs {
-			told = slices.Concat(told, l.now, l.next)
+			for _, asks := range slices.Concat(l.now, l.next) {
+				told = append(told, asks.answer(l, false))
+			}
 			l.now, l.next = nil, nil
 		}
 	}
 	s.mu.Unlock()
-	for _, then := range told {
-		then(false)
+	for _, tell := range told {
+		tell()
 	}
 }
 
@@ -271,13 +293,13 @@ func (s *Sink) write(last bool) {
 			s.logs[i].drop(of.waiting)
 		}
 	}
-	for _, then := range told {
-		then(err == nil)
+	for _, tell := range told {
+		tell()
 	}
 }
 
 // conclude takes in how a write has ended, and returns who is to be told.
-func (s *Sink) conclude(lines []byte, shares []share, n int, err error) (told []func(all bool)) {
+func (s *Sink) conclude(lines []byte, shares []share, n int, err error) (told []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.began = time.Time{}
@@ -287,9 +309,12 @@ func (s *Sink) conclude(lines []byte, shares []share, n int, err error) (told []
 	}
 	for i, of := range shares {
 		l := s.logs[i]
-		told = append(told, l.now...)
+		for _, asks := range l.now {
+			told = append(told, asks.answer(l, !s.failed))
+		}
 		if l.writing, l.now = 0, nil; s.failed {
 			l.before += of.waiting + of.before + of.after
+			l.missing += of.waiting
 		}
 	}
 	if s.failed {

@@ -260,10 +260,10 @@ func TestALogTakesNothingWhileAWriteTakesLong(t *testing.T) {
 }
 
 // told is what a caller hears that asks whether its lines are written.
-func told(of *counted) (answers func() []bool) {
+func told(of *counted, missing int) (answers func() []bool) {
 	var mu sync.Mutex
 	var heard []bool
-	of.Written(func(all bool) {
+	of.Written(missing, func(all bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		heard = append(heard, all)
@@ -286,9 +286,9 @@ func TestWhetherALineIsWrittenIsToldOnceThatIsKnown(t *testing.T) {
 			t.Helper()
 			same(t, what, fmt.Sprint(of()), want)
 		}
-		answer("nothing waits", told(audit), "[true]")
+		answer("nothing waits", told(audit, 0), "[true]")
 		audit.say("first")
-		first := told(audit)
+		first := told(audit, 0)
 		answer("while it waits for others", first, "[]")
 		<-time.After(Brief)
 		answer("written", first, "[true]")
@@ -296,32 +296,34 @@ func TestWhetherALineIsWrittenIsToldOnceThatIsKnown(t *testing.T) {
 		to.breaks(errors.New("no space left on device"), 0)
 		log.say("another log's")
 		audit.say("second")
-		second := told(audit)
+		second := told(audit, 0)
 		<-time.After(Brief)
 		answer("on a full disk", second, "[false]")
-		answer("asked afterwards", told(audit), "[false]")
+		answer("asked afterwards", told(audit, 0), "[false]")
+		answer("of the lines after the second", told(audit, 1), "[true]")
 		to.breaks(nil, 0)
 		audit.say("third")
-		third := told(audit)
+		third, behindALoss := told(audit, 1), told(audit, 0)
+		answer("asked late, behind a line that will be written", behindALoss, "[false]")
 		<-time.After(Brief)
 		answer("a line after the gap", third, "[true]")
 
 		to.stops = make(chan struct{})
 		audit.say("fourth")
 		<-time.After(Brief)
-		inWrite := told(audit)
+		inWrite := told(audit, 1)
 		audit.say("fifth")
-		behind := told(audit)
+		behind := told(audit, 1)
 		<-time.After(stuck - time.Nanosecond)
 		answer("while the disk hangs", inWrite, "[]")
 		<-time.After(time.Nanosecond)
 		answer("that hangs for too long", inWrite, "[false]")
 		answer("the line behind it", behind, "[false]")
-		answer("asked while it hangs", told(audit), "[false]")
+		answer("asked while it hangs", told(audit, 1), "[false]")
 		close(to.stops)
 		answer("written after all", inWrite, "[false]")
 		s.Close()
-		answer("closed", told(audit), "[false]")
+		answer("closed", told(audit, 1), "[false]")
 	})
 }
 
