@@ -173,6 +173,23 @@ func TestAGrantThatIsNotRecordedBeforeTheSidecarStopsCanBeAskedForAgain(t *testi
 	})
 }
 
+func TestAGrantWhosePlaceIsGoneBeforeItIsRecordedIsNotTold(t *testing.T) {
+	t.Parallel()
+	onDisk(t, func(t *testing.T, s *scene, d *disk) {
+		for range 20 {
+			goOn := d.hang()
+			waits := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+			synctest.Wait()
+			<-s.ensemble.opened
+			<-time.After(300 * time.Millisecond)
+			s.must(s.ensemble.memory.Delete(ordersPath + "/" + s.ensemble.memory.Names(ordersPath)[0]))
+			goOn()
+			waits.sees("Aborted LOCK_BROKEN")
+			<-time.After(2 * time.Second)
+		}
+	})
+}
+
 // answers are those of an audit log, one after the other.
 type answers func() bool
 

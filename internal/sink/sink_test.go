@@ -311,6 +311,7 @@ func TestWhetherALineIsWrittenIsToldOnceThatIsKnown(t *testing.T) {
 		to.stops = make(chan struct{})
 		audit.say("fourth")
 		<-time.After(Brief)
+		synctest.Wait()
 		inWrite := told(audit, 1)
 		audit.say("fifth")
 		behind := told(audit, 1)
