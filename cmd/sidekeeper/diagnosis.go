@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -37,13 +38,39 @@ func (r *reach) expired(config *tls.Config) string {
 const expiredAlert = "expired certificate"
 
 // absent is told of each attempt that has failed while a command waits for the sidecar. It ends the command where the sidecar is there and
-// refuses the certificate as expired, which is the one in the files now.
+// refuses the certificate as expired: at once if it has, and otherwise when one of the two clocks has had the time to be set right.
 func (r *reach) absent(err error) {
 	if strings.Contains(err.Error(), "remote error: tls: "+expiredAlert) {
-		r.giveUp(err)
-		return
+		config, failure := r.tlsConfig()
+		if failure == nil && r.expired(config) != "" || r.refusals.last(time.Now()) {
+			r.giveUp(err)
+			return
+		}
 	}
 	r.away.Failed(err)
+}
+
+// For refusals that last: how long that is, and how far one may be from the next.
+const (
+	lastingRefusals = 3 * time.Second
+	refusalsApart   = 20 * time.Second
+)
+
+// Refusals are those of one certificate, one after the other.
+type refusals struct {
+	mu            sync.Mutex
+	first, newest time.Time
+}
+
+// last takes in one more, and says whether they go on.
+func (r *refusals) last(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.newest) > refusalsApart {
+		r.first = now
+	}
+	r.newest = now
+	return now.Sub(r.first) >= lastingRefusals
 }
 
 // diagnosed is err and, if the sidecar could not be reached because of TLS, what is wrong and what to do. It connects once more to find out.

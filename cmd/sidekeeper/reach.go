@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ type reach struct {
 	from                        map[string]string       // of addresses that no flag gives: where each is from, for people
 	last                        string                  // the address that was dialled
 	giveUp                      context.CancelCauseFunc // ends the command for what waiting does not change
+	refusals                    refusals                // of the certificate as expired
 	dialer                      supervise.Dialer
 	away                        supervise.Away // tells a person that the sidecar is waited for
 	guards                      []string       // of what is written, as LOCK:TOKEN
@@ -306,11 +308,13 @@ func (r *reach) tlsConfig() (*tls.Config, error) {
 			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", r.certificate, r.key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
+		var last atomic.Pointer[tls.Certificate] // that could be read: its files may be about to be replaced
+		last.Store(&pair)
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if renewed, err := tls.LoadX509KeyPair(r.certificate, r.key); err == nil {
-				return &renewed, nil
+				last.Store(&renewed)
 			}
-			return &pair, nil // its files are being replaced
+			return last.Load(), nil
 		}
 	}
 	if r.authority != "" {

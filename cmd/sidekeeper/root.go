@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer giveUp(nil)
 	reach.giveUp = giveUp
 	err := root.ExecuteContext(working)
-	if ctx.Err() == nil && working.Err() != nil {
+	if ctx.Err() == nil && working.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) { // what was lost meanwhile says more
 		err = context.Cause(working)
 	}
 	if err != nil && !begun {

@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,7 +55,7 @@ func (o Options) openTLS() (*tls.Config, error) {
 		}
 	}, names...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -62,10 +64,14 @@ func (o Options) openTLS() (*tls.Config, error) {
 	}, nil
 }
 
-// misled has the log say, at most once a minute, that a connection begins as no caller's does: without TLS where there is TLS or the reverse,
-// without a certificate, with one that is not trusted, or in another protocol. One that ends before it begins is a probe's.
+// mostCauses is how many causes the log tells apart of connections that are refused.
+const mostCauses = 16
+
+// misled has the log say, at most once a minute for each cause, that a connection begins as no caller's does: without TLS where there is TLS
+// or the reverse, without a certificate, with one that is not trusted, or in another protocol. One that ends before it begins is a probe's.
 func misled(log *zap.Logger) func(peer net.Addr, trouble error) {
-	now := rate.Sometimes{Interval: time.Minute}
+	var mu sync.Mutex
+	causes := map[string]*rate.Sometimes{}
 	return func(peer net.Addr, trouble error) {
 		if errors.Is(trouble, io.EOF) || errors.Is(trouble, syscall.ECONNRESET) {
 			return
@@ -73,8 +79,29 @@ func misled(log *zap.Logger) func(peer net.Addr, trouble error) {
 		if _, plain := errors.AsType[tls.RecordHeaderError](trouble); plain {
 			trouble = errBeginsWithoutTLS
 		}
+		mu.Lock()
+		cause := causeOf(trouble)
+		if causes[cause] == nil && len(causes) >= mostCauses {
+			cause = ""
+		}
+		if causes[cause] == nil {
+			causes[cause] = &rate.Sometimes{Interval: time.Minute}
+		}
+		now := causes[cause]
+		mu.Unlock()
 		now.Do(func() { log.Warn("connection refused", zap.Stringer("peer", peer), zap.Error(trouble)) })
 	}
+}
+
+// causeOf is what errors have in common that are told as one: their kind, or a text that does not change.
+func causeOf(trouble error) string {
+	for inner := errors.Unwrap(trouble); inner != nil; inner = errors.Unwrap(trouble) {
+		trouble = inner
+	}
+	if kind := fmt.Sprintf("%T", trouble); kind != "*errors.errorString" {
+		return kind
+	}
+	return trouble.Error()
 }
 
 var errBeginsWithoutTLS = errors.New("the caller does not speak TLS, and this listener demands it")
