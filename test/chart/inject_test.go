@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,6 +48,27 @@ func TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake(t *testing.T) {
 		}
 		if again := apply(t, injected, pattern); cmp.Diff(injected, again) != "" {
 			t.Errorf("%s: shown again, the pod changes:\n%s", name, cmp.Diff(injected, again))
+		}
+	}
+}
+
+// The pods of the first lock call their sidecar, which is the one that the page about Kubernetes has installed.
+func TestTheFirstLocksPodsGetASidecarThatTheyCall(t *testing.T) {
+	deployment := manifest.OfKind(t, read(t, root+"/examples/kubernetes/first-lock.yaml"), "Deployment")
+	annotated := manifest.At(deployment, "spec", "template").(map[string]any)
+	servers := map[string]any{"zookeeper": map[string]any{"servers": "zookeeper.default:2181"}}
+	injected := apply(t, annotated, patternFor(t, servers, map[string]any{}))
+	sidecar := manifest.At(injected, "spec", "initContainers").([]any)[0].(map[string]any)
+	app := manifest.At(injected, "spec", "containers").([]any)[0].(map[string]any)
+	if sidecar["image"] != app["image"] {
+		t.Errorf("the image is %v, and that of the chart %v", app["image"], sidecar["image"])
+	}
+	for part, want := range map[string]string{
+		fmt.Sprint(sidecar["args"]): "--zookeeper=zookeeper.default:2181", fmt.Sprint(app["env"]): "SIDEKEEPER_ADDRESS",
+		fmt.Sprint(app["volumeMounts"]): "/run/sidekeeper", fmt.Sprint(app["command"]): "/sidekeeper lock run orders -- ",
+	} {
+		if !strings.Contains(part, want) {
+			t.Errorf("%s is not in %s", want, part)
 		}
 	}
 }
